@@ -19,7 +19,7 @@ from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import PlatformError
 from hermes.domain.read.views import ActorView
 from hermes.domain.values import dataclass
-from hermes.ports.chat import ChatAdapter, ChatEdge
+from hermes.ports.chat import ChatAdapter, ChatIntake
 from hermes.ports.given import Clock
 
 FIRST_PAUSE_S = 1.0
@@ -46,7 +46,7 @@ class AdapterActor(LoopActor):
         adapter: ChatAdapter,
         *,
         # Takes whom to tell that the platform has answered, and what is wrong with a part of it.
-        edge: Callable[[Callable[[], None], Callable[[str, str], None]], ChatEdge],
+        edge: Callable[[Callable[[], None], Callable[[str, str], None]], ChatIntake],
         clock: Clock,
         jitter: Callable[[], float],
     ) -> None:

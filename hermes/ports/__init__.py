@@ -1,1 +1,1 @@
-"""The seams: what actors, adapters, storage and agent expect of each other. Roles here, technology elsewhere."""
+"""Protocols between actors, adapters, storage and agent. Roles are defined here; implementations are elsewhere."""

@@ -1,4 +1,4 @@
-"""The agent: who answers, what it is asked to do, and what it reports."""
+"""Agent port: model requests, streamed model output, and the jobs that an agent runs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from hermes.domain.values import dataclass
 class ModelRequest:
     session: SessionId
     messages: Sequence[EncodedMessage]
-    options: bytes = b"{}"  # a JSON object of sampling options, sent on as they are
-    tools: bytes = b""  # a JSON array, or nothing
-    model: str = ""  # by name, where the endpoint has several; empty: as configured
-    reasoning: str = ""  # how much effort, in the endpoint's words
+    options: bytes = b"{}"  # JSON object of sampling options, passed on unchanged
+    tools: bytes = b""  # JSON array, or empty
+    model: str = ""  # model name at an endpoint that serves several; the configured one if empty
+    reasoning: str = ""  # reasoning effort, as the endpoint names it
 
     def for_another(self) -> ModelRequest:
-        """The same, to be asked of another model."""
+        """Return this request for another model: without the model name."""
         return replace(self, model="")
 
 
@@ -44,7 +44,7 @@ class ModelText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDone:
-    """The model said it had finished. A stream that ends without this is a failure."""
+    """The model has finished. A stream that ends without this has failed."""
 
     finish_reason: str
     model: str
@@ -54,14 +54,14 @@ class ModelDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelQueued:
-    """The model answers others first. Sent by models that answer one at a time."""
+    """The request waits for others. Sent by models that serve one request at a time."""
 
     ahead: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStarted:
-    """The wait is over: the model works on this request now."""
+    """The model starts to work on this request."""
 
 
 ModelChunk: TypeAlias = ModelText | ModelQueued | ModelStarted | ModelDone
@@ -71,7 +71,7 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        """Raises ModelError; its failure's kind says whether another try makes sense."""
+        """Stream the answer. Raises ModelError, whose failure kind tells if a retry can help."""
 
     async def close(self) -> None: ...
 
@@ -81,14 +81,14 @@ class Work(Protocol):
 
     @property
     def written(self) -> str:
-        """As much of an answer as there is by now."""
+        """Text of the answer so far."""
 
     def cancel(self) -> None:
-        """End it. No report follows."""
+        """Cancel the work. No report follows."""
 
 
 class Agent(Protocol):
-    """Does a session's work as tasks that it holds itself. Reports come back on the loop."""
+    """Runs the jobs of sessions as its own tasks. Reports arrive on the event loop."""
 
     def think(self, job: ModelJob, report: Callable[[ModelReport | RetryReport], None]) -> Work: ...
     def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work: ...

@@ -1,4 +1,4 @@
-"""Chat platforms: what they can do, what comes in, what goes out."""
+"""Chat ports: platform, adapter, intake of inbound messages, and outbox."""
 
 from __future__ import annotations
 
@@ -12,135 +12,137 @@ from hermes.domain.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What a platform can do, as data."""
+    """Capabilities of a chat platform."""
 
-    edit: bool = False  # a message can be changed after it was sent
-    find: bool = False  # it can be told afterwards whether a message arrived
+    edit: bool = False  # a sent message can be edited
+    find: bool = False  # a sent message can be looked up
     typing: bool = False
     buttons: bool = False
-    show_every_s: float = 1.0  # how often a growing reply may be shown, in one chat
-    splits_at: int = 0  # UTF-16 units at which clients split what people paste; 0: they do not
-    files: bool = False  # they can be sent
-    delete: bool = False  # a message can be taken away again
+    show_every_s: float = 1.0  # minimum interval between edits of a growing reply, per chat
+    splits_at: int = 0  # UTF-16 units at which clients split pasted text; 0 if they do not split
+    files: bool = False  # files can be sent
+    delete: bool = False  # a sent message can be deleted
 
 
 class Platform(Protocol):
-    """Says things on one chat platform. Everything here raises DeliveryError, and nothing else."""
+    """Sends messages on one chat platform. All methods raise DeliveryError only."""
 
     @property
     def name(self) -> str: ...
     @property
     def abilities(self) -> Abilities: ...
     def parts(self, text: str) -> Sequence[str]:
-        """The text as messages that the platform takes. Pure, never empty; the same text gives the same parts."""
+        """Split the text into messages of an allowed size. Pure, deterministic, never empty."""
 
     async def ready(self, place: Place) -> None:
-        """Returns when the next message there need not wait for the platform's limits. Nothing is sent by this."""
+        """Wait until the rate limits allow the next message at this place. Sends nothing."""
 
     async def send(self, outgoing: OutboxMessage, text: str) -> str:
-        """A new message at the obligation's place, with its choices where it has some. Returns its id."""
+        """Send a new message with its choices, if any. Returns the message id."""
 
     async def send_file(self, outgoing: OutboxMessage, path: str, text: str) -> str:
-        """A file as a message of its own, with a text that may be empty. Returns its id. Raises UnsendableFileError
-        when this one can never be sent; the rest can. Only where the abilities say so.
+        """Send a file as a separate message; `text` may be empty. Returns the message id.
+
+        Raises UnsendableFileError if this file can never be sent. Requires `abilities.files`.
         """
 
     async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
-        """Have a message that was sent say something else. That it says so already is no error."""
+        """Replace the text of a sent message. An unchanged text is not an error."""
 
     async def delete(self, outgoing: OutboxMessage, message: str) -> None:
-        """Take a message away that was sent. Only where the abilities say so."""
+        """Delete a sent message. Requires `abilities.delete`."""
 
     async def find(self, outgoing: OutboxMessage, part: int) -> str | None:
-        """The id of that part if it arrived before; None: it did not. Only where the abilities say so."""
+        """Return the id of that part if it has arrived, else None. Requires `abilities.find`."""
 
     async def show_typing(self, place: Place) -> None: ...
     async def show_waiting(self, place: Place, *, over: bool = False) -> None:
-        """A sign at a person's message that it was heard and waits; `over`: it is taken away. Where that is cheap."""
+        """Mark a person's message as waiting, or remove the mark if `over`. May do nothing."""
 
 
 class ChatAdapter(Protocol):
-    """A connection to one platform, both ways."""
+    """Connection to one chat platform, inbound and outbound."""
 
     @property
     def platform(self) -> Platform: ...
-    async def run(self, edge: ChatEdge) -> None:
-        """Take messages in until cancelled. Raises what ended it; it is run again after a while."""
+    async def run(self, intake: ChatIntake) -> None:
+        """Receive messages until cancelled. Raises the error that ended it; the caller runs it again later."""
 
     async def close(self) -> None: ...
 
 
-class ChatEdge(Protocol):
-    """Where an adapter hands over what it took in. When a call returns, it is on disk and may be confirmed."""
+class ChatIntake(Protocol):
+    """Takes inbound messages from an adapter. A call returns when its data is on disk and can be acknowledged."""
 
     def alive(self) -> None:
-        """The platform has answered: that is the proof of health."""
+        """Report that the platform has answered. This is the health signal."""
 
     def trouble(self, part: str, problem: str) -> None:
-        """What is wrong with a part of the connection, such as a workspace, while the rest works; empty: nothing."""
+        """Report a problem of one part of the connection, such as a workspace. An empty problem clears it."""
 
     async def take(self, inbound: Inbound) -> str:
-        """A person wrote. Returns what they alone are to see, now or never: why a button did nothing; mostly empty.
+        """Take a message, command or button press.
 
-        Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again.
+        Returns a text that only the sender may see now, such as why a button did nothing; usually empty.
+        Raises StoppingError, BusyError or StorageErrors if it was not stored; try again.
         """
 
     async def chat_moved(self, old: str, new: str) -> None:
-        """The platform calls a chat by another id from now on; its conversations go on. Raises as `take` does."""
+        """Record that the platform gave a chat a new id. Its conversations continue. Raises as `take` does."""
 
     async def former_id(self, chat: str) -> str:
-        """What a chat that has moved was called at first; empty: it has not. Raises as `take` does."""
+        """Return the first id of a chat that has moved, else an empty string. Raises as `take` does."""
 
     async def places(self, platform: str, most: int) -> Sequence[Place]:
-        """Where the latest conversations there were, the latest first, among so many of all."""
+        """Return the places of the latest conversations, newest first. Reads at most `most` sessions."""
 
     async def noted(self, name: str) -> bytes | None:
-        """What an adapter has noted for its next life."""
+        """Return the bytes that the adapter saved under this name."""
 
     async def note(self, name: str, value: bytes) -> None:
-        """Raises StorageErrors: then it was not noted."""
+        """Save bytes for the next boot. Raises StorageErrors if they were not saved."""
 
 
 class Outbox(Protocol):
-    """What is owed to people without a session. Each call returns when it is on disk."""
+    """Messages to people outside of a session. Each call returns when its data is on disk."""
 
     async def enqueue(self, outgoing: OutboxMessage) -> None:
-        """Have it said; what was said before under the same id is not said again."""
+        """Store the message and have it delivered, unless the id is known already."""
 
     async def is_known(self, name: str) -> bool:
-        """Whether that was said, or is to be."""
+        """Return True if a message of this id was delivered or waits for delivery."""
 
     async def see(self, seen: Seen) -> bool:
-        """Whether this inbound id is new; from now on it is not."""
+        """Record an inbound id. Returns True if it is new."""
 
     async def progress(self, name: str) -> OutboxMessage | DeliveredMessage | DeadLetter | None:
-        """How far it has come: on its way, met, or given up; None: nobody knows of it (any more)."""
+        """Return the message in the outbox, as delivered or as dead letter; None if its id is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that a person has sent, as the platform tells it."""
+    """A file that a person sent, as the platform describes it."""
 
     kind: str  # image, voice, audio, video or file
-    file_id: str  # the platform's own
-    name: str = ""  # the sender's; never a path
+    file_id: str  # of the platform
+    name: str = ""  # given by the sender; never a path
     media_type: str = ""
-    size_bytes: int = 0  # 0: nobody says
-    seconds: int = 0  # of sound and pictures that move
+    size_bytes: int = 0  # 0 if unknown
+    seconds: int = 0  # duration of audio and video
 
 
 @runtime_checkable
 class FileSource(Protocol):
-    """Where the files that people send can be fetched."""
+    """Downloads files that people send."""
 
     def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
-        """What is in it, piece by piece. Raises PlatformError."""
+        """Stream the contents. Raises PlatformError."""
 
 
 class ForeignKind(StrEnum):
-    QUOTE = "quote"  # of the message that this one answers
-    OWN_QUOTE = "own_quote"  # the same, and the bot wrote it
-    THREAD = "thread"  # earlier messages of a thread
+    QUOTE = "quote"  # the message that this one replies to
+    OWN_QUOTE = "own_quote"  # the same, written by the bot
+    THREAD = "thread"  # earlier messages of the thread
     FORWARD = "forward"
     STICKER = "sticker"
     CONTACT = "contact"
@@ -150,35 +152,35 @@ class ForeignKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """A part of a message that its sender did not write."""
+    """Part of a message that its sender did not write."""
 
     kind: ForeignKind
     text: str
-    by: str = ""  # the author's name, where it is known
+    by: str = ""  # name of the author, if known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
-    """What a person did on a chat platform: wrote a message, a command, or pressed a button."""
+    """A message, command or button press of a person on a chat platform."""
 
-    id: InboundKey  # the platform's own, for exactly-once
+    id: InboundKey  # platform's message id, for exactly-once intake
     place: Place
     user: str
-    text: str  # the person's own words, and nothing else
+    text: str  # only what the person wrote
     chat_type: str = "dm"  # dm, group, channel or thread
-    answers: str = ""  # the token of the button that was pressed; `text` is the choice
-    choice: int | None = None  # its number among the choices, where `text` may not be all of it
+    answers: str = ""  # token of the pressed button; `text` is the choice
+    choice: int | None = None  # index of the choice, because `text` may be shortened
     user_name: str = ""
     chat_name: str = ""
     foreign: tuple[Foreign, ...] = ()  # shown to the model before `text`
-    mentions: tuple[tuple[str, str], ...] = ()  # id and display name of people who stand in `text` as `@ID`
-    edited: bool = False  # it replaces what the person wrote before as `place.message`
-    deleted: bool = False  # the person took back what they wrote as `place.message`
+    mentions: tuple[tuple[str, str], ...] = ()  # id and display name of people that `text` mentions as `@ID`
+    edited: bool = False  # replaces the earlier message `place.message`
+    deleted: bool = False  # the person deleted the message `place.message`
     attachments: tuple[Attachment, ...] = ()
-    pieces: tuple[InboundKey, ...] = ()  # the platform's id of each attachment, where they came one by one
-    former_chat: str = ""  # not empty: the chat has moved, and its conversations still bear this id
+    pieces: tuple[InboundKey, ...] = ()  # platform id of each attachment, if they came one by one
+    former_chat: str = ""  # first id of a chat that has moved; its sessions are stored under it
 
     @property
     def forwarded(self) -> bool:
-        """Whether it brings a forwarded message. Then it is never a command, nor an answer to a question."""
+        """True for a forwarded message, which is never a command or an answer to a question."""
         return any(each.kind is ForeignKind.FORWARD for each in self.foreign)

@@ -1,4 +1,4 @@
-"""What comes in from outside so that decisions stay pure: the time, and new identities."""
+"""Inputs that keep decisions pure: the clock and the source of new ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Clock: TypeAlias = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdSource:
-    """Where new ids come from, so that tests can foresee them."""
+    """Source of new ids. Tests replace it to get known ids."""
 
-    session: Callable[[float], SessionId]  # takes the time
+    session: Callable[[float], SessionId]  # takes the current time
     turn: Callable[[], TurnId]

@@ -1,4 +1,4 @@
-"""Live events: who publishes them, and who watches."""
+"""Publish-subscribe port of live events."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hermes.domain.types import SessionId, TurnId
 
 
 class Subscription(Protocol):
-    """A bounded feed of live events. A reader that falls behind by more than its bound is told by `lagged`."""
+    """Bounded feed of live events. `lagged` is set when the reader falls behind by more than the bound."""
 
     lagged: bool
 
     def __aiter__(self) -> Self: ...
     async def __anext__(self) -> Event: ...
     def waiting(self) -> list[Event]:
-        """Take what has already arrived, without waiting."""
+        """Return the events that have arrived, without waiting."""
 
     def close(self) -> None: ...
 
@@ -26,7 +26,7 @@ class Hub(Protocol):
     def subscribe(
         self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
     ) -> Subscription:
-        """Feed of one turn, of one session, or of everything.
+        """Subscribe to one turn, one session, or everything.
 
-        `late`: the beginning of the present reply was missed, so its text is left out up to the next call of a tool.
+        `late` skips the text of the current model call up to the next tool call, as its beginning was missed.
         """

@@ -1,4 +1,4 @@
-"""The daemon as a whole, as an operator sees it."""
+"""Operations port: what an operator can do with the whole daemon."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from hermes.domain.read.views import ActorView
 
 
 class Operations(Protocol):
-    """What an operator can ask of the daemon as a whole."""
+    """Reads and controls the whole daemon."""
 
     def actors(self) -> list[ActorView]: ...
     async def store_stats(self) -> StoreStats: ...
     async def backup(self, target: Path) -> None: ...
     async def take_in(self, file: Path, *, trust: bool = False) -> Mapping[str, Any]:
-        """Import an export. Returns a report. `trust`: its key, preferences, grants and prompts hold here, too."""
+        """Import an export and return a report. With `trust`, its key, preferences, grants and prompts apply."""
 
     async def verify(self) -> list[str]:
-        """Problems of the store in plain words; none is an empty list."""
+        """Return the problems of the store; empty if there are none."""
 
     def ready(self) -> str:
-        """Empty when the daemon can take work, else the reason why not."""
+        """Return why the daemon cannot take work; empty if it can."""
 
     def version(self) -> str:
-        """The daemon's version. As cheap as `model`: every request may ask."""
+        """Return the daemon's version. Called for every request, so it must be cheap."""
 
     def model(self) -> str:
-        """The name of the first configured model."""
+        """Return the name of the first configured model. As cheap as `version`."""
 
-    def info(self) -> Mapping[str, Any]: ...  # goes through all live actors
+    def info(self) -> Mapping[str, Any]: ...  # visits all live actors
     async def reload(self) -> Mapping[str, Any]:
-        """Read the configuration again. What changed, by name, and what would after a restart."""
+        """Reload the configuration. Returns the settings that changed and those that need a restart."""
 
     def request_stop(self, reason: str) -> None: ...
     async def request_restart(self, reason: str, who: str = "") -> None:
-        """Restart the daemon. Refused when it could not start again. `who`: platform and user of the person."""
+        """Restart the daemon. Raises if the new process could not start. `who`: platform and user of the person."""

@@ -1,4 +1,4 @@
-"""Background processes: who runs them, who lists them."""
+"""Background process ports: the list, control of processes, and the machine that runs them."""
 
 from __future__ import annotations
 
@@ -14,69 +14,69 @@ from hermes.domain.values import dataclass
 
 
 class Processes(Protocol):
-    """Background processes, as everyone sees them: one list, from memory, on the loop."""
+    """List of background processes, read from memory on the event loop."""
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
-        """Those of a conversation, by the first session of its lineage; None: all there are."""
+        """Return the processes of a conversation, given the first session of its lineage, or of all."""
 
 
 class ProcessList(Processes, Protocol):
-    """The list, and what a person can do with it."""
+    """The process list and the actions that people can take on it."""
 
     async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
-        """Those of that session and of all it grew from, the oldest first."""
+        """Return the processes of a session and of its ancestors, oldest first."""
 
     def blocks(self, view: ProcessView) -> str:
-        """Why a reset waits for it; empty: it does not."""
+        """Return why this process delays a reset; empty if it does not."""
 
     def explain(self, view: ProcessView) -> str:
-        """Its age, what it did, and whether and why a reset waits for it."""
+        """Describe its age, its activity, and why it delays a reset, if it does."""
 
     async def output(self, process: str, offset: int, limit: int) -> Chunk: ...
     async def tail(self, process: str, limit: int) -> Chunk: ...
     async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
-        """Has it ended, with all that it started; answers when that is known, or a while later.
+        """Kill the process and everything it started. Returns when it has ended, or after a short timeout.
 
-        `why` is shown wherever its end is. `heard`: the answer is its conversation's, which is told nothing more.
+        `why` is shown with its end. With `heard`, the session gets no separate notice of the end.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOrder:
-    """A background process to be started. `environ` is all that it gets."""
+    """Request to start a background process. `environ` is its whole environment."""
 
     session: SessionId
-    command: str  # as it was asked for
+    command: str  # as requested
     argv: tuple[str, ...]
     cwd: str
     environ: Mapping[str, str] = field(repr=False)
     pty: bool = False
-    box: Box | None = None  # the sandbox it runs in
+    box: Box | None = None  # sandbox of the process
     notify: bool = False
     watch: tuple[str, ...] = ()
-    role: Role = Role.GUEST  # of the turn that starts it; what it says begins turns of the same role
+    role: Role = Role.GUEST  # role of the starting turn, and of the turns that its notices start
 
 
 class BackgroundProcesses(ProcessList, Protocol):
-    """What an agent can do with processes. Each call raises HermesErrors only."""
+    """Background processes as the agent controls them. All methods raise HermesErrors only."""
 
     async def start(self, order: ProcessOrder) -> ProcessView: ...
     async def write(self, process: str, data: bytes) -> int: ...
     def typed(self, process: str) -> str:
-        """What was sent to it since the last newline; nothing for one that is not known. Blocking: for gates."""
+        """Return the input since the last newline; empty for an unknown process. Blocking, for approval gates."""
 
     async def close_input(self, process: str) -> None: ...
     async def wait(self, process: str, timeout_s: float) -> ProcessView:
-        """How it is when it has ended, which its conversation hears by this; or after that time."""
+        """Wait until the process has ended or the time is over. The session gets no separate notice of the end."""
 
 
 class NetworkedProcesses(Protocol):
     async def networked(self) -> tuple[Handle, ...]:
-        """Those that run in a sandbox with a network."""
+        """Return the processes in a sandbox with network access."""
 
 
 class ProcessHost(Protocol):
-    """The machine that they run on. Everything here blocks, and is for threads."""
+    """Machine that runs the processes. All methods block; call them from threads."""
 
     def start(self, spec: ProcessSpec) -> Handle | FailedStart: ...
     def find(self, name: str) -> Handle | Lost: ...

@@ -10,22 +10,23 @@ from hermes.domain.types import SessionId
 
 
 class PromptFiles(Protocol):
-    """Paths are absolute. An empty directory is the conversation's; `root` is the first session of that.
+    """Reads and approves prompt files. Paths are absolute.
 
-    Without a conversation and without a default directory, a relative directory is a BadInputError.
+    An empty directory means that of the conversation whose first session is `root`. Raises BadInputError for a
+    relative directory if there is neither a conversation nor a default directory.
     """
 
     async def found(self, root: SessionId | None, directory: str) -> tuple[PromptFile, ...]:
-        """Return the prompt files in a directory as they are now."""
+        """Return the prompt files that are now in a directory."""
 
     async def trust(self, root: SessionId | None, directory: str, digests: Collection[str]) -> tuple[str, ...]:
-        """Approve the prompt files in a directory that have these digests. Returns their paths.
+        """Approve the prompt files with these digests. Returns their paths.
 
-        Raises BadInputError if a digest is not that of a file there: the file has changed since it was shown.
+        Raises BadInputError if a digest matches no file there: the file has changed since it was shown.
         """
 
     async def distrust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
-        """Withdraw the approval of those in a directory. Returns their paths."""
+        """Withdraw the approval of the files in a directory. Returns their paths."""
 
     async def trusted(self) -> tuple[str, ...]:
-        """The paths of all that are approved."""
+        """Return the paths of all approved files."""

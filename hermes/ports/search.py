@@ -1,4 +1,4 @@
-"""Search as tools see it: what was found, and how much of the journal the index covers."""
+"""Search port: hits, and how much of the journal the index covers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.domain.values import dataclass
 
 
 class Found(Protocol):
-    """A place where something was said."""
+    """A search hit: one message of a session."""
 
     @property
     def session(self) -> SessionId: ...
@@ -26,19 +26,19 @@ class Found(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How far the index has read the journal, oldest records first. Positions count erased records, too."""
+    """Position of the index in the journal, oldest records first. Positions include erased records."""
 
     indexed: int
     total: int
-    building: bool  # False: the rest is taken in by the next search, or within a minute
+    building: bool  # False: the next search, or a pass within a minute, indexes the rest
 
     @property
     def percent(self) -> int:
-        """Rounded down: 100 only when everything is indexed."""
+        """Percentage, rounded down: 100 only when everything is indexed."""
         return 100 * self.indexed // self.total if self.indexed < self.total else 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     hits: Sequence[Found]
-    index: IndexProgress | None = None  # None: it covers everything that was written before the search
+    index: IndexProgress | None = None  # None: the index covers everything that was written before the search

@@ -1,4 +1,4 @@
-"""Sessions, as adapters see them."""
+"""Session port: what adapters and commands can do with sessions."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ from hermes.domain.types import (
 
 
 class Sessions(Protocol):
-    """The front desk. Each call raises HermesErrors only."""
+    """Sends messages and requests to sessions and reads what is stored. All methods raise HermesErrors only."""
 
     async def submit(self, submission: Submission) -> Receipt: ...
     async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
-        """Replace what a person of that role said at that place. Refused unless it still waits for its turn."""
+        """Replace the message of a person at a place. Refused unless it still waits for its turn."""
 
     async def accepted(self, submission: Submission) -> Receipt | None:
-        """The receipt of a message that was accepted before under the same inbound id; None: it was not."""
+        """Return the receipt of a message that was accepted earlier under this inbound id, if any."""
 
     async def note_command(self, submission: Submission) -> Receipt | None:
-        """Take note of a command's inbound id before it is carried out. Its receipt if it came before."""
+        """Record a command's inbound id before the command runs. Returns its receipt if it came before."""
 
     async def note_reply(self, submission: Submission, reply: bytes) -> None:
-        """What that command was answered, for whoever repeats it."""
+        """Store a command's reply, for clients that repeat the command."""
 
     async def reply_of(self, command: InboundKey) -> bytes | None:
-        """None: nobody knows whether it was carried out."""
+        """Return the stored reply of a command. None: it is unknown if the command was carried out."""
 
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
-        """What the journal says about a turn; None while it has not ended."""
+        """Return the stored outcome of a turn; None if the turn has not ended."""
 
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
     ) -> Session:
-        """A fresh session there, before anybody has said anything in it; the one that is open there, if one is."""
+        """Open an empty session, or return the one that is open there."""
 
-    async def bound(self, key: SessionKey) -> SessionId | None: ...  # what the key means now
+    async def bound(self, key: SessionKey) -> SessionId | None: ...  # session that the key refers to
     async def conversation(self, session: SessionId) -> Session:
-        """That very session, or what it was compressed into: not a fresh one that was begun after it."""
+        """Return this session, or the last one it was compressed into. Never a fresh session that followed it."""
 
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
-        """The live end of that id's lineage; `exact`: that very session."""
+        """Return the live end of the session's lineage, or with `exact` this session."""
 
     async def messages(
         self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
     ) -> list[StoredMessage]:
-        """The transcript after that place, oldest first; `after=None` means the last of it.
+        """Return a page of the transcript after a position, oldest first; `after=None` returns the last page.
 
-        About `limit` of them: fewer when they are large, more when several share the last place.
+        Returns about `limit` messages: fewer if they are large, more if several share the last position.
         """
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...
@@ -85,25 +85,25 @@ class Sessions(Protocol):
     async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session: ...
     async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session: ...
     async def awaiting_approval(self) -> list[Session]:
-        """Those that wait for the owner or an admin to approve something."""
+        """Return the sessions that wait for an approval of the owner or an admin."""
 
     async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session: ...
     async def compress(self, session: SessionId, focus: str = "") -> Session: ...
     async def branch(
         self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
     ) -> Session:
-        """A session of its own that begins with a copy of this one: whole, or up to the end of that turn."""
+        """Create a session that starts with a copy of this one, whole or up to the end of a turn."""
 
     async def undo(self, session: SessionId, turns: int = 1) -> Session: ...
     async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt: ...
     async def used(self, first_day: str) -> list[Tally]: ...
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]: ...
     async def trace(self, name: str, limit: int) -> list[TraceLine]:
-        """What became of a message, by any id of it, or of the last messages of a session; oldest first."""
+        """Trace a message by any of its ids, or the last messages of a session; oldest first."""
 
     async def fact(self, name: str) -> bytes | None: ...
     async def remember(self, name: str, value: bytes | None) -> None: ...
-    async def granted(self) -> list[str]: ...  # kinds of commands that were allowed for good
+    async def granted(self) -> list[str]: ...  # command kinds with a standing grant
     async def withdraw(self, kind: str) -> None: ...
     async def erase(self, session: SessionId) -> None: ...
     async def dead_letters(self) -> list[DeadLetter]: ...

@@ -1,4 +1,4 @@
-"""Storage: what can be asked of the journal, what it answers, and who provides it."""
+"""Storage ports: the engine with its transactions, and the journal on the event loop."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ Transaction: TypeAlias = tuple[Operation, ...]  # all or nothing
 
 
 class Engine(Reader, Protocol):
-    """A store. Writes come from one thread only; reads from any."""
+    """A store. One thread writes; any thread reads."""
 
     @property
     def epoch(self) -> Epoch: ...
     def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
-        """All of the batch in one durable commit; a refused transaction leaves no trace and spares the others.
+        """Commit the batch durably. A refused transaction stores nothing and does not affect the others.
 
-        Raises StorageFullError (nothing of the batch is stored) or StorageFailedError (stop using it).
+        Raises StorageFullError if nothing was stored, StorageFailedError if the engine must not be used again.
         """
 
     def last_position(self) -> int:
-        """The position of the newest record, also after it was erased; see `tail`. Does not block."""
+        """Return the position of the newest record, even if it was erased; see `tail`. Does not block."""
 
     def backup(self, target: Path) -> None: ...
     def close(self) -> None: ...
 
 
 class Journal(Protocol):
-    """The engine as the event loop sees it: nothing here waits; `then` is called later, on the loop."""
+    """The engine on the event loop. No method waits; `then` is called later, on the loop."""
 
     @property
     def epoch(self) -> Epoch: ...

@@ -1,4 +1,4 @@
-"""Supervision: what becomes of an actor that failed."""
+"""Supervision port: restart or park a failed actor."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ class Park:
 
 class RestartPolicy(Protocol):
     def __call__(self, deaths: Sequence[float], now: float) -> Restart | Park:
-        """What to do with a child that died at these times (the last one is now)."""
+        """Decide about a child that crashed at these times; the last one is now."""

@@ -1,4 +1,4 @@
-"""What is stored, for whoever asks: reads from the journal, and never a word to an actor."""
+"""Read side of the session service: journal reads that involve no actor."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Archive:
         )
 
     async def around(self, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
-        """Messages of that very session before, at and after a place; `None` is the end."""
+        """Return messages of this session before, at and after a position; `None` is the end."""
         return await self._journal.fetch(lambda reader: read_around(reader, session, seq, n))
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
         return await self._journal.fetch(lambda reader: reader.recent(limit, after))
 
     async def heads(self, sessions: Iterable[SessionId]) -> dict[SessionId, Session]:
-        """Of those that are there."""
+        """Return the heads of those sessions that exist."""
 
         def read(reader: Reader) -> dict[SessionId, Session]:
             routes = [find_route(reader, Address(session=each, exact=True)) for each in sessions]
@@ -64,7 +64,7 @@ class Archive:
         return await self._journal.fetch(lambda reader: reader.tallies(first_day))
 
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
-        """Everything that the journal says about a turn, wherever it went on."""
+        """Return all records of a turn, across the sessions of its lineage."""
         return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
 
     async def trace(self, name: str, limit: int) -> list[TraceLine]:
@@ -89,7 +89,7 @@ class Archive:
 
 
 def reply_key(command: InboundKey) -> InboundKey:
-    """Beside the command's own, to be forgotten as that is."""
+    """Return the key of a command's stored reply. It expires together with the command's own key."""
     return InboundKey(f"{command}:reply")
 
 

@@ -1,7 +1,7 @@
-"""Forgetting a whole conversation: a session and everything it grew from or into.
+"""Erasure of a whole conversation: a session with its ancestors and descendants.
 
-First all of it ends, then it goes. In between somebody may take it up again; what is written to meanwhile is not what
-had ended, and ends once more, so that nothing ever runs for a session that is gone.
+First all sessions end, then they are erased. A session that was resumed or written to in between ends again before it
+is erased, so no work ever runs for an erased session.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from hermes.domain.operations import Erase
 from hermes.domain.read.lineage import find_family, find_head
 from hermes.domain.types import Phase, SessionId
 
-_About = Callable[[SessionId], Awaitable[None]]
+_SessionCallback = Callable[[SessionId], Awaitable[None]]
 
 
-class Erasing:
-    def __init__(self, journal: ActorJournal, *, end: _About, erased: _About) -> None:
-        """`end` has a session end, if it has not, and leave memory; `erased` is told what is gone."""
+class Erasure:
+    def __init__(self, journal: ActorJournal, *, end: _SessionCallback, erased: _SessionCallback) -> None:
+        """`end` ends a session and unloads its actor. `erased` is called after a session was erased."""
         self._journal = journal
         self._end = end
         self._erased = erased
-        self._over: list[SessionId] = []
+        self._ended: list[SessionId] = []
 
     async def erase(self, session: SessionId) -> None:
         await self._end_all(session)
-        if not self._over:
+        if not self._ended:
             raise UnknownSessionError(f"there is no session {session}")
-        for member in self._over:  # while it goes through them there may come more
-            while not await self._gone(member):
+        for member in self._ended:  # _end_all appends to the list meanwhile
+            while not await self._erase_ended(member):
                 await self._end(member)
                 await self._end_all(member)
             await self._erased(member)
 
     async def _end_all(self, session: SessionId) -> None:
-        """Meanwhile another may come of one by a compression."""
-        while new := [each for each in await self._family(session) if each not in self._over]:
+        """End all sessions of the family, including those that a compression creates meanwhile."""
+        while new := [each for each in await self._family(session) if each not in self._ended]:
             for member in new:
                 await self._end(member)
-                self._over.append(member)
+                self._ended.append(member)
 
     async def _family(self, session: SessionId) -> tuple[SessionId, ...]:
         return await self._journal.fetch(lambda reader: find_family(reader, session))
 
-    async def _gone(self, session: SessionId) -> bool:
-        """Not if it goes on."""
+    async def _erase_ended(self, session: SessionId) -> bool:
+        """Erase a session. Returns False if it continues or was written to meanwhile."""
         head = await self._journal.fetch(lambda reader: find_head(reader, session))
         if head is None:
             return True

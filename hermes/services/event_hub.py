@@ -1,6 +1,6 @@
-"""Live events, from whoever makes them to whoever watches. Loop-only, bounded, and never a reason to wait.
+"""Publish-subscribe hub of live events. Event loop only, bounded; `publish` never waits.
 
-A watcher that falls too far behind is cut off and told so: the journal has what it missed.
+A subscriber that falls behind by more than the bound is closed with `lagged` set. It can read the journal instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EVERYTHING = None
 
 
 class EventFeed(Subscription):
-    """One watcher's events, in order."""
+    """Events of one subscriber, in order."""
 
     def __init__(self, hub: EventHub, topic: str | None, bound: int, *, late: bool) -> None:
         self.lagged = False

@@ -1,4 +1,4 @@
-"""The desk of the home channels: says there, once, what Hermes has to tell and no conversation is the place for."""
+"""Notices to the home channels: each is sent once, outside of any conversation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hermes.ports.chat import Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 
-OURS = "home:"  # how the ids of these obligations begin
+OURS = "home:"  # prefix of the outbox ids of these notices
 
 
 class HomeService:
     def __init__(self, platforms: Sequence[str], *, sessions: Sessions, outbox: Outbox, clock: Clock) -> None:
-        self._platforms = platforms  # that are configured
+        self._platforms = platforms  # configured ones
         self._sessions = sessions
         self._outbox = outbox
         self._clock = clock
@@ -24,7 +24,7 @@ class HomeService:
         return home_channel.decode(platform, await self._sessions.fact(home_channel.fact_of(platform)))
 
     async def leave(self, platform: str, chat: str) -> bool:
-        """That chat is no home any more. False: it was none."""
+        """Unset the platform's home channel if it is this chat. Returns False if it is not."""
         place = await self.place(platform)
         if place is None or place.chat != chat:
             return False
@@ -35,22 +35,22 @@ class HomeService:
         return [place for platform in self._platforms if (place := await self.place(platform)) is not None]
 
     async def tell(self, name: str, text: str, *, about: str = "", elsewhere: bool = False) -> bool:
-        """In one home: that of the platform it is about, or else of another one. False: there is none.
+        """Send a notice to one home channel, preferably of the platform that it is about. False: there is none.
 
-        `elsewhere`: it is no use to say it on that platform itself.
+        `elsewhere` excludes that platform, for notices that it cannot deliver.
         """
         places = [place for place in await self.places() if not (elsewhere and place.platform == about)]
         places.sort(key=lambda place: place.platform != about)
         for place in places[:1]:
-            await self._say(name, place, text)
+            await self._enqueue(name, place, text)
         return bool(places)
 
     async def tell_all(self, name: str, text: str, *, except_in: Collection[tuple[str, str]] = ()) -> None:
-        """`except_in`: chats, with their platforms, that are told in other words."""
+        """Send a notice to every home channel except those in `except_in`, given as (platform, chat)."""
         for place in await self.places():
             if (place.platform, place.chat) not in except_in:
-                await self._say(f"{name}:{place.platform}", place, text)
+                await self._enqueue(f"{name}:{place.platform}", place, text)
 
-    async def _say(self, name: str, place: Place, text: str) -> None:
+    async def _enqueue(self, name: str, place: Place, text: str) -> None:
         outgoing = OutboxMessage(id=f"{OURS}{name}", kind=OutboxKind.NOTICE, place=place, text=text, at=self._clock())
         await self._outbox.enqueue(outgoing)

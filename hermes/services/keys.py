@@ -42,7 +42,7 @@ class KeyService:
     async def create(
         self, name: str, *, role: Role, expires_s: float | None, day_tokens: int, day_usd: float
     ) -> tuple[ApiKey, Secret]:
-        """The new key and its text, which nobody can be shown again."""
+        """Create a key. Returns it with its secret text, which is not stored and cannot be shown again."""
         text, now = Secret(_PREFIX + secrets.token_urlsafe(32)), self._clock()
         key = ApiKey(
             name=name,

@@ -1,4 +1,4 @@
-"""What adapters and others owe people directly, without a session: stored first, then handed to delivery."""
+"""Outbox messages outside of a session: stored first, then handed to delivery."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class OutboxService(Outbox):
         self._deliver = deliver
 
     async def enqueue(self, outgoing: OutboxMessage) -> None:
-        """Have it said; what was said before under the same id is not said again."""
         if not await self.is_known(outgoing.id):
             await store(self._journal, (Enqueue(outgoing=outgoing),))
             self._deliver((outgoing,))
@@ -31,7 +30,6 @@ class OutboxService(Outbox):
         return await self._journal.fetch(lambda reader: _progress(reader, name))
 
     async def see(self, seen: Seen) -> bool:
-        """Whether this inbound id is new; from now on it is not."""
         try:
             await store(self._journal, (See(seen=seen),))
         except AlreadySeenError:

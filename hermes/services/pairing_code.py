@@ -1,9 +1,9 @@
-"""Pairing: how somebody who is in no list comes to be allowed to talk. Pure; time and chance are arguments.
+"""Pairing rules: how an unknown user becomes allowed. Pure; time and randomness are arguments.
 
-A stranger who writes in a private chat gets a code, and whoever runs Hermes approves it. Of the code only a slow,
-salted hash is kept. What could be guessed is limited: codes end after an hour, few wait at a time, and wrong tries
-to approve one lock approving for an hour. Strangers cannot keep others from asking: in a full list the oldest request
-gives way once it has waited for a while, and one person can ask only a few times a day.
+An unknown user who writes in a private chat gets a code, and the operator approves it. Only a slow, salted hash
+of it is stored. Guessing is limited: codes expire after an hour, few are pending at a time, and wrong codes lock
+approval for an hour. Users cannot block each other: in a full list a new request replaces the oldest one after a
+while, and each user can ask only a few times a day.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from hermes.domain.values import dataclass
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without 0 and O, 1 and I
 CODE_CHARS = 8
 VALID_S = 3600.0
-MAX_PENDING = 10  # on one platform
-KEPT_S = 600.0  # that a request stays in a full list, for its approval
-MAX_REQUESTS = 3  # of one person in a day
+MAX_PENDING = 10  # per platform
+KEPT_S = 600.0  # minimum time that a request stays in a full list
+MAX_REQUESTS = 3  # per user and day
 _DAY_S = 86_400.0
-_MAX_PAST = 1000  # requests that are remembered for this
+_MAX_PAST = 1000  # requests kept to count those of the last day
 MAX_WRONG = 5
 LOCKED_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A stranger who waits for approval. The hash is empty until the code is on its way to them."""
+    """Pending request of an unknown user. The hash is empty until the code is sent."""
 
     place: Place
     user: str
@@ -54,13 +54,13 @@ class Approved:
     user: str
     name: str
     at: float
-    chat: str = ""  # where they asked: their direct chat; empty: let in before this was kept
+    chat: str = ""  # private chat of the request; empty in old entries
     role: Role = Role.GUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRequest:
-    """A request of the last day, whatever became of it."""
+    """A request of the last day, approved or not."""
 
     platform: str
     user: str
@@ -69,20 +69,20 @@ class PastRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingBook:
-    """Everything that is remembered about pairing."""
+    """All stored pairing data."""
 
     pending: tuple[Request, ...] = ()
     approved: tuple[Approved, ...] = ()
-    wrong: int = 0  # tries to approve, since the last right one
+    wrong: int = 0  # wrong codes since the last right one
     locked_until: float = 0.0
     past: tuple[PastRequest, ...] = ()
 
 
 class PairingOutcome(StrEnum):
-    NEW = "new"  # a code is to be sent
-    KNOWN = "known"  # one was sent, and is still good
-    FULL = "full"  # too many wait already
-    TOO_OFTEN = "too_often"  # this person has asked several times today
+    NEW = "new"  # send a code
+    KNOWN = "known"  # a code was sent and is still valid
+    FULL = "full"  # too many pending requests
+    TOO_OFTEN = "too_often"  # too many requests of this user today
 
 
 # ---------------------------------------------------------------- codes
@@ -93,25 +93,25 @@ def make_code(choose: Callable[[str], str]) -> str:
 
 
 def read_code(text: str) -> str:
-    """A code as somebody typed it."""
+    """Normalise a code as typed."""
     return "".join(char for char in text.upper() if char not in " -")
 
 
 def hash_of(code: str, salt: str) -> str:
-    """Takes a while, on purpose: not for the event loop."""
+    """Hash a code. Slow on purpose: not for the event loop."""
     return hashlib.scrypt(code.encode(), salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=32).hex()
 
 
-# ---------------------------------------------------------------- what happens to the book
+# ---------------------------------------------------------------- changes of the book
 
 
 def role_of(book: PairingBook, platform: str, user: str) -> Role | None:
-    """None: nobody let them in."""
+    """Return the role of a paired user; None if the user is not paired."""
     return next((each.role for each in book.approved if (each.platform, each.user) == (platform, user)), None)
 
 
 def with_role(book: PairingBook, platform: str, user: str, role: Role) -> PairingBook:
-    """The same book: nobody of that id was let in."""
+    """Change a user's role. Returns an equal book if the user is not paired."""
     return replace(
         book,
         approved=tuple(
@@ -122,7 +122,7 @@ def with_role(book: PairingBook, platform: str, user: str, role: Role) -> Pairin
 
 
 def current(book: PairingBook, now: float) -> PairingBook:
-    """Without the requests whose time is over."""
+    """Drop expired requests."""
     pending = tuple(each for each in book.pending if 0 <= now - each.at < VALID_S)
     past = tuple(each for each in book.past if 0 <= now - each.at < _DAY_S)
     return replace(book, pending=pending, past=past)
@@ -146,7 +146,7 @@ def ask(book: PairingBook, request: Request) -> tuple[PairingBook, PairingOutcom
 
 
 def issue(book: PairingBook, request: Request, salt: str, hashed: str) -> PairingBook:
-    """The code that this hash belongs to is the one that counts for that request from now on."""
+    """Store the hash of a newly made code in its request."""
     issued = replace(request, salt=salt, hash=hashed)
     return replace(book, pending=tuple(issued if each is request else each for each in book.pending))
 
@@ -160,7 +160,7 @@ def approve(
     *,
     role: Role = Role.GUEST,
 ) -> tuple[PairingBook, Request | str]:
-    """The book afterwards, and who was approved, or why nobody was."""
+    """Approve the request with this code. Returns the new book, and the request or why none was approved."""
     if now < book.locked_until:
         return book, f"too many wrong codes: {_locked(platform, book.locked_until - now)}"
     book = current(book, now)
@@ -168,23 +168,23 @@ def approve(
     for request in book.pending:
         fits = request.platform == platform and request.hash
         if fits and hmac.compare_digest(request.hash, hashing(typed, request.salt)):
-            friend = Approved(
+            approved = Approved(
                 platform=platform, user=request.user, name=request.name, at=now, chat=request.place.chat, role=role
             )
             left = tuple(each for each in book.pending if each is not request)
-            return replace(book, pending=left, approved=(*book.approved, friend), wrong=0), request
+            return replace(book, pending=left, approved=(*book.approved, approved), wrong=0), request
     wrong = book.wrong + 1
     if wrong >= MAX_WRONG:
         locked = replace(book, wrong=0, locked_until=now + LOCKED_S)
-        return locked, f"wrong code, for the {wrong}th time: {_locked(platform, LOCKED_S)}"
+        return locked, f"wrong code, {wrong} times in a row: {_locked(platform, LOCKED_S)}"
     return replace(book, wrong=wrong), (
-        f"no request on {platform} has that code, or its hour is over; "
+        f"no pending request on {platform} has this code, or the code has expired; "
         f"{'1 try is' if wrong == MAX_WRONG - 1 else f'{MAX_WRONG - wrong} tries are'} left"
     )
 
 
 def revoke(book: PairingBook, platform: str, user: str) -> PairingBook:
-    """Nobody of that id may talk (by pairing), nor waits for it. The same book: nobody did."""
+    """Remove a user's pairing and pending requests. Returns an equal book if there were none."""
     return replace(
         book,
         pending=tuple(each for each in book.pending if (each.platform, each.user) != (platform, user)),
@@ -194,8 +194,8 @@ def revoke(book: PairingBook, platform: str, user: str) -> PairingBook:
 
 def _locked(platform: str, seconds: float) -> str:
     return (
-        f"approving is locked for {_minutes(seconds)}. Without a code, put the person's id into "
-        f"{platform}.allowed_users of the configuration, and `hermes restart`"
+        f"approving is locked for {_minutes(seconds)}. To add the user without a code, add the user's id to "
+        f"{platform}.allowed_users in the configuration and run `hermes restart`"
     )
 
 
@@ -204,7 +204,7 @@ def _minutes(seconds: float) -> str:
     return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
-# ---------------------------------------------------------------- as bytes
+# ---------------------------------------------------------------- serialisation
 
 
 def encode(book: PairingBook) -> bytes:
@@ -225,5 +225,5 @@ def decode(raw: bytes | None) -> PairingBook:
 
 
 def _approved(fields: dict[str, Any]) -> Approved:
-    """One that was let in before there were roles is a guest."""
+    """Decode an approved user. Entries without a role are guests."""
     return Approved(**{**fields, "role": Role(fields.get("role", Role.GUEST))})

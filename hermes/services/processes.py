@@ -1,4 +1,4 @@
-"""The front of background processes: what tools, commands and adapters can ask about them, from one list."""
+"""Background process service: one process list for tools, commands and adapters."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, Proc
 
 T = TypeVar("T")
 KILL_GRACE_S = 2.0
-_ENDED_WITHIN_S = 5.0  # after a kill: the grace, and what the shim needs
-_FRESH_S = 30.0  # a heartbeat, at least
+_ENDED_WITHIN_S = 5.0  # after a kill: grace period plus time for the shim
+_FRESH_S = 30.0  # minimum
 _FILLED_WITHIN_S = 10.0
 
 
@@ -44,25 +44,25 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
         clock: Clock,
         settings: ProcessSettings,
     ) -> None:
-        self._desk = desk
+        self._supervisor = desk
         self._host = host
         self._threads = threads
-        self._board = board
+        self._registry = board
         self._journal = journal
         self._clock = clock
         self.settings = settings
 
-    # ------------------------------------------------------------ the list
+    # ------------------------------------------------------------ process list
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
-        return self._board.views(lambda row: root in (None, row.record.root))
+        return self._registry.views(lambda row: root in (None, row.record.root))
 
     def running(self) -> int:
-        return self._board.running()
+        return self._registry.running()
 
     async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
         lineage = await self._journal.fetch(lambda reader: _lineage(reader, session))
-        return self._board.views(lambda row: row.record.session in lineage or row.record.root in lineage)
+        return self._registry.views(lambda row: row.record.session in lineage or row.record.root in lineage)
 
     def staleness(self) -> StalenessSettings:
         return staleness_of(self.settings)
@@ -73,14 +73,16 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
     def explain(self, view: ProcessView) -> str:
         return explain(view, self.staleness(), self._clock())
 
-    # ------------------------------------------------------------ one of them
+    # ------------------------------------------------------------ one process
 
     async def start(self, order: ProcessOrder) -> ProcessView:
         head = await self._journal.fetch(lambda reader: _head(reader, order.session))
         try:
-            answer = await self._desk().ask(StartProcess(order=order, session=head, root=root_of(head)), block=False)
+            answer = await self._supervisor().ask(
+                StartProcess(order=order, session=head, root=root_of(head)), block=False
+            )
         except ActorDeadError as error:
-            raise StoppingError("background processes cannot be started at the moment; try again") from error
+            raise StoppingError("the process supervisor is restarting; no process was started, try again") from error
         return cast("ProcessView", answer)
 
     async def output(self, process: str, offset: int, limit: int) -> Chunk:
@@ -94,10 +96,10 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
         try:
             return await self._with_handle(process, lambda handle: self._host.write(handle, data))
         except BrokenPipeError as error:
-            raise BadInputError(f"the input of process {process} is closed", code="input_closed") from error
+            raise BadInputError(f"standard input of process {process} is closed", code="input_closed") from error
         except OSError as error:
             problem = error.strerror or str(error)
-            raise BadInputError(f"nothing was sent to process {process}: {problem}", code="not_sent") from error
+            raise BadInputError(f"could not write to process {process}: {problem}", code="not_sent") from error
 
     def typed(self, process: str) -> str:
         return self._host.typed(process).decode("utf-8", "replace")
@@ -107,44 +109,44 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
         await self._with_handle(process, self._host.close_input)
 
     async def wait(self, process: str, timeout_s: float) -> ProcessView:
-        with self._board.hearing(process):
+        with self._registry.hearing(process):
             return await self._until_ended(process, timeout_s)
 
     async def _until_ended(self, process: str, timeout_s: float) -> ProcessView:
         self._row(process)
-        ended = self._board.ended(process)
+        ended = self._registry.ended(process)
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await ended
         finally:
-            self._board.give_up(process, ended)
+            self._registry.give_up(process, ended)
         return self._row(process).view
 
     async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
         self._require_running(process)
-        with self._board.hearing(process) if heard else nullcontext():
+        with self._registry.hearing(process) if heard else nullcontext():
             await self._with_handle(process, lambda handle: self._host.kill(handle, KILL_GRACE_S, why))
             return await self._until_ended(process, _ENDED_WITHIN_S)
 
     async def end(self, process: str, why: str) -> None:
-        """The same for whoever does not care whether it is still there."""
+        """Kill the process if it still runs."""
         await self.until_filled()
         try:
             await self.kill(process, why)
-        except BadInputError as error:  # gone, or lost: that is found out and told elsewhere
-            logger.info("process {} needed no ending: {}", process, error)
+        except BadInputError as error:  # ended or lost: reported elsewhere
+            logger.info("process {}: nothing to kill: {}", process, error)
 
-    # ------------------------------------------------------------ several
+    # ------------------------------------------------------------ all processes
 
     async def until_filled(self) -> None:
-        """Until it is known what ran before this daemon; not for ever: the store may be in trouble."""
+        """Wait until processes from before this boot are found, with a timeout in case the store fails."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FILLED_WITHIN_S):
-                await self._board.filled.wait()
+                await self._registry.filled.wait()
 
     async def networked(self) -> tuple[Handle, ...]:
-        running = [(row.record.id, row.handle) for row in self._board if row.runs]
+        running = [(row.record.id, row.handle) for row in self._registry if row.runs]
 
         def find() -> tuple[Handle, ...]:
             found = (handle or self._host.find(process) for process, handle in running)
@@ -153,15 +155,15 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
         return await self._threads.call(find)
 
     async def end_all(self, why: str) -> int:
-        """How many there were."""
-        running = [row.record.id for row in self._board if row.runs]
+        """Kill all running processes. Returns their number."""
+        running = [row.record.id for row in self._registry if row.runs]
         await asyncio.gather(*(self.end(process, why) for process in running))
         return len(running)
 
-    # ------------------------------------------------------------ parts
+    # ------------------------------------------------------------ lookup
 
     def _row(self, process: str) -> ProcessRow:
-        row = self._board.get(process)
+        row = self._registry.get(process)
         if row is None:
             raise BadInputError(f"there is no background process {process}", code="unknown_process")
         return row
@@ -176,7 +178,7 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
         def run() -> T:
             handle = row.handle or self._host.find(process)
             if not isinstance(handle, Handle):
-                raise BadInputError(f"nothing is left of process {process}: {handle.reason}", code="process_lost")
+                raise BadInputError(f"process {process} is lost: {handle.reason}", code="process_lost")
             return call(handle)
 
         return await self._threads.call(run)

@@ -1,4 +1,4 @@
-"""Search as the rest of the daemon sees it: an index that is made on the first use and follows the journal."""
+"""Search service: a full-text index that is opened on first use and follows the journal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hermes.search.follower import IndexFollower
     from hermes.search.index import SearchIndex
 
-WAIT_S: Final = 5.0  # a search waits this long for the index, then answers from what is indexed
-_WORTH_AN_EARLY_START: Final = 10_000  # records; fewer are indexed within the first search
+WAIT_S: Final = 5.0  # a search waits this long for the index, then answers from its current state
+_MIN_RECORDS_FOR_EARLY_START: Final = 10_000  # records; fewer are indexed within the first search
 
 
 class SearchService:
@@ -35,7 +35,7 @@ class SearchService:
         role: str | None = None,
         since: float | None = None,
     ) -> Findings:
-        """Search everything that was written before; while the index is being built, what is in it so far."""
+        """Search everything written before this call. While the index is being built, search its current state."""
         index, follower = self._opened()
         progress = None
         try:
@@ -47,12 +47,12 @@ class SearchService:
         return Findings(hits=hits, index=progress)
 
     def start(self) -> None:
-        """Index a large journal in the background, so that the first search does not wait for it."""
-        if self._engine.last_position() >= _WORTH_AN_EARLY_START:
+        """Index a large journal in the background, so that the first search does not wait."""
+        if self._engine.last_position() >= _MIN_RECORDS_FOR_EARLY_START:
             self._opened()
 
     def progress(self) -> IndexProgress | None:
-        """How far the index is; None before it is used."""
+        """Return the position of the index; None before its first use."""
         if self._follower is None:
             return None
         return IndexProgress(
@@ -62,7 +62,7 @@ class SearchService:
         )
 
     async def forget(self, session: SessionId) -> None:
-        """Of a session that was erased."""
+        """Remove an erased session from the index."""
         if self._follower is not None or await asyncio.to_thread(self._directory.exists):
             await self._opened()[1].forget(session)
 

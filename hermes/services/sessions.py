@@ -1,4 +1,4 @@
-"""The front desk: what adapters can ask about sessions, on top of the directory and the journal."""
+"""Session service: what adapters can do with sessions, on top of the directory and the journal."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Transaction
 from hermes.services.archive import Archive, look_up, reply_key
-from hermes.services.erasure import Erasing
+from hermes.services.erasure import Erasure
 from hermes.supervision.crash_log import parking
 
 SPACE_AGAIN_BYTES = 8 << 20  # free space at which a full disk counts as usable again
 
 
-async def _nothing_else(_: SessionId) -> None:
-    """Nobody else keeps anything."""
+async def _ignore_erasure(_: SessionId) -> None:
+    """Default for `erased`: nothing else is kept of a session."""
 
 
 class SessionService(Archive, Sessions):
@@ -95,22 +95,22 @@ class SessionService(Archive, Sessions):
         journal: ActorJournal,
         clock: Clock,
         max_waiting: int,
-        erased: Callable[[SessionId], Awaitable[None]] = _nothing_else,
+        erased: Callable[[SessionId], Awaitable[None]] = _ignore_erasure,
         resets: Callable[[Session], str] = lambda _: "",
         deliver: Callable[[Sequence[OutboxMessage]], None] = lambda _: None,
     ) -> None:
         super().__init__(journal, clock)
         self._directory = directory
-        self._erased = erased  # whoever else keeps something of a session
+        self._erased = erased  # erases what others keep of a session
         self._resets = resets  # explains when a session is reset
-        self._deliver = deliver  # has said what is owed
+        self._deliver = deliver  # hands outbox messages to delivery
         self._closed = ""
         self._full = ""
         self.max_waiting = max_waiting
         self.waiting = 0
 
     def close(self, reason: str) -> None:
-        """Take no more messages; everything else goes on."""
+        """Refuse new messages; everything else continues."""
         self._closed = reason
 
     async def submit(self, submission: Submission) -> Receipt:
@@ -118,26 +118,26 @@ class SessionService(Archive, Sessions):
             return before
         self._check_intake()
         if self.waiting >= self.max_waiting:
-            raise BusyError(f"{self.waiting} messages are on their way to disk already; try again")
+            raise BusyError(f"{self.waiting} messages are being stored; nothing was stored, try again")
         self.waiting += 1
         try:
             return cast("Receipt", await self._ask(_post_of(submission)))
         except AlreadySeenError as error:
             receipt = _receipt_of_duplicate(error.seen, submission)
-            await self._take_up_held(submission, receipt.session)
+            await self._resume_held_turn(submission, receipt.session)
             return receipt
         except (BusyError, SessionClosedError):
-            seen = await self._seen(submission)  # a retry of what waits already, or was heard, is not turned away
+            seen = await self._find_seen(submission)  # a retry of an accepted message gets its receipt
             if seen is None:
                 raise
             return _receipt_of_duplicate(seen, submission)
         finally:
             self.waiting -= 1
 
-    async def _take_up_held(self, submission: Submission, session: SessionId) -> None:
-        """Whoever waits for an answer, and asks again for a turn that is held, wants it to go on."""
+    async def _resume_held_turn(self, submission: Submission, session: SessionId) -> None:
+        """Resume a held turn when its client repeats the request."""
         if submission.source.place is not None or submission.source.automatic:
-            return  # a platform delivers again by itself, and so does a process that has ended: nobody has asked
+            return  # redelivered by a platform or a process, not by a person
         with suppress(RefusedError, UnknownSessionError):
             head = await self.conversation(session)
             if head.phase == Phase.RESUME_PENDING and head.turn is not None:
@@ -147,23 +147,23 @@ class SessionService(Archive, Sessions):
         return await self._command(session, Rewrite(place=place, message=message, role=role))
 
     async def accepted(self, submission: Submission) -> Receipt | None:
-        seen = await self._seen(submission)
+        seen = await self._find_seen(submission)
         return None if seen is None else _receipt_of_duplicate(seen, submission)
 
     async def note_command(self, submission: Submission) -> Receipt | None:
         if submission.inbound is None:
             return None
         try:
-            await self._see(submission, submission.inbound, submission.fingerprint)
+            await self._record_seen(submission, submission.inbound, submission.fingerprint)
         except AlreadySeenError as error:
             return _receipt_of_duplicate(error.seen, submission)
         return None
 
     async def note_reply(self, submission: Submission, reply: bytes) -> None:
         if submission.inbound is not None:
-            await self._see(submission, reply_key(submission.inbound), reply)
+            await self._record_seen(submission, reply_key(submission.inbound), reply)
 
-    async def _see(self, command: Submission, key: InboundKey, fingerprint: bytes) -> None:
+    async def _record_seen(self, command: Submission, key: InboundKey, fingerprint: bytes) -> None:
         session = command.session or SessionId("")
         seen = Seen(key=key, session=session, turn=command.turn, fingerprint=fingerprint, at=self._clock())
         await self._store((See(seen=seen),))
@@ -175,10 +175,10 @@ class SessionService(Archive, Sessions):
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
     ) -> Session:
-        event = Begin(source=source, title=title)  # also while the daemon is stopping: it is no work
+        event = Begin(source=source, title=title)  # also while the daemon is stopping: it starts no work
         return cast("Session", await self._ask(Post(event=event, address=Address(session=session, key=key))))
 
-    async def _seen(self, submission: Submission) -> Seen | None:
+    async def _find_seen(self, submission: Submission) -> Seen | None:
         key = submission.inbound
         return None if key is None else await self._journal.fetch(lambda reader: reader.seen(key))
 
@@ -199,29 +199,29 @@ class SessionService(Archive, Sessions):
             case TurnFailed():
                 return TurnGaveUp(session=head.id, turn=turn, failure=record.failure)
             case None:
-                failure = await self._why_never(head, turn)
+                failure = await self._failure_of_unfinished(head, turn)
                 return None if failure is None else TurnGaveUp(session=head.id, turn=turn, failure=failure)
 
-    async def _why_never(self, head: Session, turn: TurnId) -> Failure | None:
-        """Why a turn that has no end will not get one by itself; None: it will."""
+    async def _failure_of_unfinished(self, head: Session, turn: TurnId) -> Failure | None:
+        """Return why an open turn will not end by itself; None if it will."""
         if all(turn not in (open_turn.id, *open_turn.merged) for open_turn in open_turns(head)):
             return Failure(kind=FailureKind.INTERNAL, message="the record of how this turn ended is damaged")
         if head.phase == Phase.SUSPENDED:
             return suspension(head)
-        glimpse: SessionGlance = await self._ask(Peek(session=head.id))
-        return parking(head.id, glimpse.parked) if glimpse.parked else None
+        glance: SessionGlance = await self._ask(Peek(session=head.id))
+        return parking(head.id, glance.parked) if glance.parked else None
 
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
         head, lineage = await self._journal.fetch(lambda reader: look_up(reader, session, exact=exact))
-        glimpse: SessionGlance = await self._ask(Peek(session=head.id))
+        glance: SessionGlance = await self._ask(Peek(session=head.id))
         reset = self._resets(head)
         return SessionView(
             session=head,
-            why="\n".join(filter(None, (explain(head, self._clock()), reset, glimpse.parked, self._journal.full))),
+            why="\n".join(filter(None, (explain(head, self._clock()), reset, glance.parked, self._journal.full))),
             reset=reset,
             lineage=lineage,
-            live=glimpse.mailbox is not None,
-            mailbox=glimpse.mailbox or 0,
+            live=glance.mailbox is not None,
+            mailbox=glance.mailbox or 0,
         )
 
     async def stop_turn(
@@ -242,11 +242,11 @@ class SessionService(Archive, Sessions):
         return await self._command(session, Suspend(reason=reason))
 
     async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session:
-        if key is not None:  # whoever takes up a conversation has any of its ids
+        if key is not None:  # any id of the conversation may be given
             session = (await self.conversation(session)).id
         return await self._command(session, Resume(reason=reason, key=key), exact=True)
 
-    # ------------------------------------------------------------ a person's wishes
+    # ------------------------------------------------------------ requests of people
 
     async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session:
         return await self._command(session, Answer(answer=answer, source=source, call=call))
@@ -267,23 +267,21 @@ class SessionService(Archive, Sessions):
         return await self._command(place, replace(branch, span=span), exact=True)
 
     async def undo(self, session: SessionId, turns: int = 1) -> Session:
-        """Forget the last turns, also those from before a compression."""
+        """Undo the last turns, including those from before a compression."""
         try:
             return await self._command(session, UndoTurns(turns=turns))
         except TooFarBackError as error:
             return await self._undo_before(session, turns, error)
 
     async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt:
-        """Say the last message again, as that turn."""
+        """Undo the last turn and submit its message again as a new turn."""
         return cast("Receipt", await self._command(session, UndoTurns(turns=1, again=turn, source=source)))
 
     async def _undo_before(self, session: SessionId, turns: int, error: TooFarBackError) -> Session:
-        """The turns lie before a compression: the conversation goes on from the parent, as it was before them."""
+        """Undo turns from before a compression: continue with a branch of the ancestor, without those turns."""
         head, lineage = await self._journal.fetch(lambda reader: look_up(reader, session))
         if is_pending(head):
-            raise BadInputError(
-                f"session {head.id} is {head.phase}; wait for it, or stop it first", code="wrong_phase"
-            )
+            raise BadInputError(f"session {head.id} is {head.phase}; wait or stop it first", code="wrong_phase")
         own = error.own
         for ancestor in reversed(lineage[:-1]):
             if not await self._was_compressed(ancestor):
@@ -298,7 +296,7 @@ class SessionService(Archive, Sessions):
             end = EndSession(reason=reason, successor=earlier.id, cause=EndCause.TAKEN_BACK)
             await self._ask(Post(event=end, address=Address(session=head.id)))
             return earlier
-        raise BadInputError(f"there are no {turns} turns to take back", code="nothing_to_undo")
+        raise BadInputError(f"there are no {turns} turns to undo", code="nothing_to_undo")
 
     async def _was_compressed(self, session: SessionId) -> bool:
         head = await self._journal.fetch(lambda reader: reader.head(session))
@@ -316,15 +314,15 @@ class SessionService(Archive, Sessions):
 
     async def withdraw(self, kind: str) -> None:
         if kind not in await self.granted():
-            raise BadInputError(f"{kind} was not allowed for good", code="not_granted")
+            raise BadInputError(f"there is no standing grant for {kind}", code="not_granted")
         await self.remember(GRANT + kind, None)
 
     async def erase(self, session: SessionId) -> None:
-        """Forget the whole conversation: this session and everything it grew from or into."""
-        await Erasing(self._journal, end=self._end_for_good, erased=self._erased).erase(session)
+        """Erase the whole conversation: this session with its ancestors and descendants."""
+        await Erasure(self._journal, end=self._end_and_release, erased=self._erased).erase(session)
 
-    async def _end_for_good(self, session: SessionId) -> None:
-        with suppress(BadInputError, UnknownSessionError):  # ended already, or gone; else it is not let go of
+    async def _end_and_release(self, session: SessionId) -> None:
+        with suppress(BadInputError, UnknownSessionError):  # ended or erased already
             await self._command(session, EndSession(reason="it is being deleted"), exact=True)
         await self._ask(Release(session=session))
 
@@ -333,7 +331,7 @@ class SessionService(Archive, Sessions):
         if letter is None:
             raise BadInputError(f"there is no dead letter {dead_letter}", code="unknown_dead_letter")
         if letter.undelivered is not None:
-            return await self._say_again(letter, letter.undelivered)
+            return await self._redeliver(letter, letter.undelivered)
         receipt = await self.submit(
             Submission(
                 turn=letter.turn,
@@ -346,14 +344,14 @@ class SessionService(Archive, Sessions):
         await self._store((DropDeadLetter(id=letter.id),))
         return receipt
 
-    async def _say_again(self, letter: DeadLetter, outgoing: OutboxMessage) -> Receipt:
+    async def _redeliver(self, letter: DeadLetter, outgoing: OutboxMessage) -> Receipt:
         outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="", refusals=0)
         await self._store((DropDeadLetter(id=letter.id), Enqueue(outgoing=outgoing)))
         self._deliver((outgoing,))
         return Receipt(session=letter.session, turn=letter.turn, handling=Handling.DELIVERING)
 
     async def round_trip(self) -> str:
-        """Through the store and the directory and back; says what is wrong, if anything."""
+        """Check the store and the directory with one request each. Returns the problem, if any."""
         await self._journal.fetch(lambda reader: reader.bound(SessionKey("pulse")))
         await self._ask(Peek(session=SessionId("pulse")))
         self._full = self._journal.full or self._full
@@ -364,7 +362,7 @@ class SessionService(Archive, Sessions):
         return self._full
 
     async def _can_write(self) -> bool:
-        """Found out by writing: a quota or a limit on file sizes does not show in the disk's free space."""
+        """Write to the store: quotas and file size limits do not show in the free disk space."""
         try:
             await self._store((PutFact(name="pulse", value=b""),))
         except StorageFullError:
@@ -381,7 +379,7 @@ class SessionService(Archive, Sessions):
         try:
             return await self._directory().ask(message, block=False)
         except ActorDeadError as error:
-            raise StoppingError("the session directory is not there at the moment; try again") from error
+            raise StoppingError("the session directory is restarting; try again") from error
 
 
 def _post_of(submission: Submission) -> Post:

@@ -11,7 +11,7 @@ import pytest
 from hermes.actors.adapter import AdapterActor
 from hermes.actors.kernel.actor import live_actors
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import ChatEdge, Inbound, Platform
+from hermes.ports.chat import ChatIntake, Inbound, Platform
 from tests.support.chat_platform import ToyPlatform
 
 
@@ -22,9 +22,9 @@ class Adapter:
         self.platform: Platform = ToyPlatform()
         self.problems = list(problems)
         self.runs: list[float] = []
-        self.edge: ChatEdge | None = None
+        self.edge: ChatIntake | None = None
 
-    async def run(self, edge: ChatEdge) -> None:
+    async def run(self, edge: ChatIntake) -> None:
         self.runs.append(asyncio.get_running_loop().time())
         if self.problems:
             raise self.problems.pop(0)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from hermes.adapters.chat.speaker import as_shown
+from hermes.adapters.chat.speaker import for_model
 from hermes.domain.errors import HermesError
 from hermes.domain.fence import without_fences
 from hermes.domain.types import Place
@@ -68,7 +68,7 @@ class FakeEdge:
     @property
     def texts(self) -> list[str]:
         """As a model is shown them in a private chat, without the marks of fences."""
-        return [without_fences(as_shown(each, shared=False, marker="0").text) for each in self.taken]
+        return [without_fences(for_model(each, shared=False, marker="0").text) for each in self.taken]
 
 
 class FileEdge(FakeEdge):

@@ -64,7 +64,7 @@ async def post(admin: aiohttp.ClientSession, path: str, body: Any = None) -> tup
 # ---------------------------------------------------------------- the socket itself
 
 
-async def test_the_socket_is_its_owners_alone_and_goes_away_with_the_server(server: AdminServer, path: Path) -> None:
+async def test_socket_is_private_and_removed_with_the_server(server: AdminServer, path: Path) -> None:
     mode = (await asyncio.to_thread(path.stat)).st_mode
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600
@@ -103,7 +103,7 @@ async def test_a_path_too_long_for_a_socket_is_said_plainly(world: World, tmp_pa
 
 
 async def test_a_missing_directory_is_said_plainly(world: World, tmp_path: Path) -> None:
-    with pytest.raises(HomeError, match="cannot make the admin socket"):
+    with pytest.raises(HomeError, match="cannot create the admin socket"):
         await world.admin(tmp_path / "nowhere" / "hermes.sock")
 
 
@@ -145,12 +145,10 @@ async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
         logger.remove(sink)
     assert (process.returncode, out) == (0, answer)
     refused = f"WARNING admin socket: refused process {process.pid} of user 65534\n"
-    assert (logged == [refused]) if uid else ("a tool started it" in logged[0])
+    assert (logged == [refused]) if uid else ("started by a tool" in logged[0])
 
 
-async def test_a_request_without_the_token_or_with_another_one_is_refused(
-    world: World, admin: aiohttp.ClientSession
-) -> None:
+async def test_request_without_the_admin_token_is_refused(world: World, admin: aiohttp.ClientSession) -> None:
     for given in ("", "Bearer", "Bearer guessed", "Basic " + admin.headers["Authorization"].removeprefix("Bearer ")):
         async with admin.get("/info", headers={"Authorization": given}) as response:
             assert (response.status, (await response.json())["error"]["code"]) == (401, "invalid_admin_token"), given
@@ -218,7 +216,7 @@ async def test_a_peer_that_has_ended_is_not_the_same(
 # ---------------------------------------------------------------- what can be seen
 
 
-async def test_the_daemon_its_actors_and_its_store_can_be_looked_at(admin: aiohttp.ClientSession) -> None:
+async def test_info_actors_and_store_are_readable(admin: aiohttp.ClientSession) -> None:
     assert (await get(admin, "/info"))["version"] == "1.2.3"
     actors = (await get(admin, "/actors"))["actors"]
     assert [actor["name"] for actor in actors] == ["s1", "journal"]
@@ -276,7 +274,7 @@ async def test_a_session_can_be_ended_suspended_and_resumed(
     status, body = await post(admin, f"/sessions/s/{verb}", {"reason": "because"})
     assert (status, body["session"]["phase"], body["session"]["reason"]) == (200, phase, "because")
     _, body = await post(admin, f"/sessions/s/{verb}")
-    assert body["session"]["reason"] == "asked for by the operator"
+    assert body["session"]["reason"] == "requested by the operator"
 
 
 async def test_a_running_turn_can_be_stopped(world: World, admin: aiohttp.ClientSession) -> None:
@@ -339,7 +337,7 @@ async def test_a_background_process_is_read_and_ended_over_the_api(
     part = await get(admin, "/api/processes/proc_a/log?offset=0&limit=5")
     assert (part["text"], part["next_offset"], part["total_bytes"]) == ("Grü", 4, 8)
     status, answer = await post(admin, "/api/processes/proc_a/kill")
-    assert (status, answer["process"]["detail"]) == (200, "asked for over the API")
+    assert (status, answer["process"]["detail"]) == (200, "requested over the API")
     for path in ("/api/processes/proc_b", "/api/processes/proc_b/log"):
         async with admin.get(path) as response:
             assert response.status == 404
@@ -381,15 +379,13 @@ async def test_a_backup_goes_where_it_is_told(world: World, admin: aiohttp.Clien
     assert len(world.operations.backups) == 1
 
 
-async def test_a_backup_to_a_wrong_place_is_the_operators_mistake_and_not_an_error_of_ours(
-    world: World, admin: aiohttp.ClientSession
-) -> None:
+async def test_backup_to_a_wrong_path_is_a_bad_request(world: World, admin: aiohttp.ClientSession) -> None:
     world.operations.trouble = StorageError("/backups/today is there already")
     with logged() as lines:
         status, answer = await post(admin, "/store/backup", {"path": "/backups/today"})
     assert (status, answer["error"]["code"]) == (409, "backup_refused")
     assert answer["error"]["message"] == "/backups/today is there already"
-    assert lines == ["WARNING no backup was made: /backups/today is there already\n"]
+    assert lines == ["WARNING backup failed: /backups/today is there already\n"]
 
 
 async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.ClientSession) -> None:
@@ -428,9 +424,7 @@ async def test_the_whole_api_is_there_without_a_key(admin: aiohttp.ClientSession
     assert (await get(admin, "/health"))["status"] == "ok"
 
 
-async def test_what_begins_here_is_said_to_come_from_the_command_line(
-    world: World, admin: aiohttp.ClientSession
-) -> None:
+async def test_admin_session_has_the_cli_platform(world: World, admin: aiohttp.ClientSession) -> None:
     await chat(admin, ask(user="ann"), **{"Idempotency-Key": "k"})
     (submission,) = world.desk.submitted
     assert (submission.source.platform, submission.source.user) == ("cli", "ann")

@@ -28,7 +28,7 @@ async def test_the_address_says_which_port_it_got(api: ApiServer) -> None:
 
 async def test_a_port_that_is_taken_is_said_plainly(world: World, api: ApiServer) -> None:
     port = int(api.address.rpartition(":")[2])
-    with pytest.raises(AlreadyRunningError, match=f"port {port} on 127.0.0.1 is taken"):
+    with pytest.raises(AlreadyRunningError, match=f"port {port} on 127.0.0.1 is in use"):
         await world.api(port=port)
 
 
@@ -60,7 +60,7 @@ async def test_a_server_that_never_started_can_be_stopped(world: World) -> None:
     await server.stop(1)
 
 
-async def test_closing_the_intake_refuses_new_turns_and_lets_running_ones_end(
+async def test_closed_intake_refuses_new_turns_and_finishes_running_ones(
     world: World, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     world.desk.hold()
@@ -93,7 +93,7 @@ async def test_a_stop_waits_for_answers_that_come_in_time(
     await stopping
 
 
-async def test_at_the_end_of_the_grace_whoever_still_waits_is_told(
+async def test_waiting_clients_are_answered_at_the_end_of_the_grace_period(
     world: World, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     world.desk.hold()
@@ -113,7 +113,7 @@ async def test_at_the_end_of_the_grace_whoever_still_waits_is_told(
 
 
 @pytest.mark.parametrize("steps", range(8))
-async def test_a_connection_that_comes_while_it_stops_holds_up_nobody(api: ApiServer, steps: int) -> None:
+async def test_connection_during_the_stop_does_not_delay_it(api: ApiServer, steps: int) -> None:
     loop = asyncio.get_running_loop()
     host, _, port = api.address.removeprefix("http://").rpartition(":")
     with socket.socket() as newcomer:
@@ -226,7 +226,7 @@ async def test_a_deleted_session_is_gone(client: aiohttp.ClientSession) -> None:
 # ---------------------------------------------------------------- the description
 
 
-async def test_every_route_is_described_and_every_description_has_its_route(world: World) -> None:
+async def test_openapi_matches_the_routes(world: World) -> None:
     service = Service(
         sessions=world.desk,
         commands=world.commands(),
@@ -248,7 +248,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names) == 33
 
 
-def test_the_description_tells_a_stream_event_by_event_and_what_is_not_taken() -> None:
+def test_openapi_describes_stream_events_and_ignored_fields() -> None:
     described = document("1")
     answer = described["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]
     told = answer["content"]["text/event-stream"]["schema"]["description"]
@@ -257,7 +257,7 @@ def test_the_description_tells_a_stream_event_by_event_and_what_is_not_taken() -
         for part in ("role chunk", "deltas", "finish chunk", "hermes.session", "usage chunk", "[DONE]", '{"error"')
     ]
     assert places == sorted(places)
-    assert "takes and gives text" in described["info"]["description"]
+    assert "Text only" in described["info"]["description"]
     assert "Tools run on the server" in described["info"]["description"]
 
 

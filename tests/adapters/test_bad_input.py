@@ -41,9 +41,9 @@ def saying(text: str) -> bytes:
         (b"\xef\xbb\xbf" + saying('"Hi"'), "invalid_json", "byte order mark"),
         (saying('"\xff"').replace(b"\xc3\xbf", b"\xff"), "invalid_json", "UTF-8"),
         (b"", "invalid_json", "not valid JSON"),
-        (b"null", "invalid_value", "not a JSON object"),
+        (b"null", "invalid_value", "must be a JSON object"),
         (json.dumps(ask(model="")).encode(), "invalid_value", "not empty"),
-        (json.dumps(ask(n=10**9)).encode(), "invalid_value", "n is 1"),
+        (json.dumps(ask(n=10**9)).encode(), "invalid_value", "n must be 1"),
         (json.dumps(ask(max_tokens=-1)).encode(), "invalid_value", "max_tokens"),
         (json.dumps(ask(messages=[{"role": "root", "content": "x"}])).encode(), "invalid_value", "role"),
         (json.dumps(ask(messages=ask()["messages"] * 2_001)).encode(), "invalid_value", "2,001"),
@@ -260,7 +260,7 @@ async def test_a_body_longer_than_announced_is_no_request_at_all(world: World, a
     assert world.desk.submitted == []
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_body_submits_nothing(world: World, api: ApiServer) -> None:
+async def test_client_that_disconnects_during_its_body_submits_nothing(world: World, api: ApiServer) -> None:
     _, writer = await connect(api)
     writer.write(JSON_HEAD + b"Content-Length: 1000\r\n\r\n{")
     await writer.drain()
@@ -271,9 +271,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_submits_nothing(wo
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/nowhere"])
-async def test_an_expectation_that_nobody_knows_is_told_in_the_same_shape(
-    client: aiohttp.ClientSession, path: str
-) -> None:
+async def test_unknown_expectation_is_an_openai_error(client: aiohttp.ClientSession, path: str) -> None:
     async with client.get(path, headers={"Expect": "miracles"}) as response:
         assert response.status == 417
         assert response.content_type == "application/json"

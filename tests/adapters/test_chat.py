@@ -63,16 +63,14 @@ async def test_a_plain_answer_has_the_shape_openai_clients_expect(client: aiohtt
     assert headers["X-Hermes-Turn-Id"] == "turn-1"
 
 
-async def test_what_the_front_desk_wants_its_user_to_know_is_in_the_answer(
-    world: World, client: aiohttp.ClientSession
-) -> None:
+async def test_notice_of_the_session_service_is_in_the_answer(world: World, client: aiohttp.ClientSession) -> None:
     world.desk.notice = "a fresh session: the old one was suspended"
     _, body, _ = await chat(client)
     assert body["hermes"]["notice"] == "a fresh session: the old one was suspended"
 
 
-OTHERS = "not taken: the stored session is the history."
-TOOLS = "The request's tools were not taken: tools run on the server."
+OTHERS = "ignored: the stored session is the history."
+TOOLS = "The request's tools were ignored: tools run on the server."
 
 
 @pytest.mark.parametrize(
@@ -191,7 +189,7 @@ async def test_valid_options_go_to_the_model_and_unknown_fields_nowhere(
 # ---------------------------------------------------------------- the stream
 
 
-async def test_a_stream_begins_with_the_role_and_ends_with_the_session_and_done(
+async def test_stream_starts_with_role_and_ends_with_session_and_done(
     client: aiohttp.ClientSession,
 ) -> None:
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -222,7 +220,7 @@ async def test_a_stream_begins_with_the_role_and_ends_with_the_session_and_done(
     assert {event.data["id"] for event in received[:-1]} == {"chatcmpl-turn-1"}
 
 
-async def test_usage_comes_in_a_last_chunk_without_choices_when_asked_for(client: aiohttp.ClientSession) -> None:
+async def test_requested_usage_is_the_last_chunk_without_choices(client: aiohttp.ClientSession) -> None:
     received = await stream(client, {"stream_options": {"include_usage": True}})
     finish, session, usage, done = received[-4:]
     assert (session.event, done.data) == ("hermes.session", "[DONE]")
@@ -232,9 +230,7 @@ async def test_usage_comes_in_a_last_chunk_without_choices_when_asked_for(client
     assert [event for event in received[:-1] if "usage" in event.data] == [usage]
 
 
-async def test_the_first_byte_follows_the_durable_submit_and_not_the_answer(
-    world: World, client: aiohttp.ClientSession
-) -> None:
+async def test_first_byte_is_sent_after_the_durable_submit(world: World, client: aiohttp.ClientSession) -> None:
     world.desk.hold()
     world.desk.words = ()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -256,7 +252,7 @@ async def test_a_silent_stream_is_kept_alive_by_comments(world: World) -> None:
         assert [event async for event in incoming][-1].data == "[DONE]"
 
 
-async def test_a_failed_turn_ends_its_stream_with_an_error_and_without_done(
+async def test_failed_turn_ends_the_stream_with_an_error_without_done(
     world: World, client: aiohttp.ClientSession
 ) -> None:
     world.desk.failure = Failure(kind=FailureKind.OVERLOADED, message="the model is overloaded")
@@ -265,8 +261,8 @@ async def test_a_failed_turn_ends_its_stream_with_an_error_and_without_done(
         "",
         {
             "error": {
-                "message": "the model is overloaded. The message is stored: `/retry` in its session tries it again; "
-                "to send it again would store it once more.",
+                "message": "the model is overloaded. The message is stored: `/retry` in its session retries it; "
+                "sending it again would store it twice.",
                 "type": "server_error",
                 "param": None,
                 "code": "upstream_overloaded",
@@ -293,7 +289,7 @@ async def test_a_stream_that_lost_events_is_completed_from_the_journal(
     assert received[-1].data == "[DONE]"
 
 
-async def test_an_end_that_nobody_announced_is_found_in_the_journal(world: World) -> None:
+async def test_missed_outcome_is_read_from_the_journal(world: World) -> None:
     client = await world.client(await world.api(ping_s=0.02))
     world.desk.silent = True
     status, body, _ = await chat(client)
@@ -337,7 +333,7 @@ async def test_our_own_names_are_taken_as_model(client: aiohttp.ClientSession, n
 # ---------------------------------------------------------------- once only
 
 
-async def test_the_same_key_again_gives_the_stored_answer_not_a_second_turn(
+async def test_repeated_idempotency_key_returns_the_stored_answer(
     world: World, client: aiohttp.ClientSession
 ) -> None:
     key = {"Idempotency-Key": "abc 123"}
@@ -417,7 +413,7 @@ async def test_a_client_that_leaves_does_not_end_its_turn(
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 @pytest.mark.parametrize(("streamed", "flag"), [(False, "1"), (True, "true")])
-async def test_a_client_that_asked_for_it_ends_its_turn_by_leaving(
+async def test_cancel_on_disconnect_stops_the_turn(
     world: World, client: aiohttp.ClientSession, streamed: bool, flag: str, path: str
 ) -> None:
     header = {"X-Hermes-Cancel-On-Disconnect": flag}
@@ -485,7 +481,7 @@ async def test_each_way_a_turn_can_fail_has_its_status(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_an_unforeseen_error_gets_an_id_that_is_also_in_the_log_and_no_traceback(
+async def test_unexpected_error_has_an_id_in_answer_and_log(
     world: World, client: aiohttp.ClientSession, streamed: bool
 ) -> None:
     async def explode(*_args: object) -> None:
@@ -512,7 +508,7 @@ async def test_an_unforeseen_error_gets_an_id_that_is_also_in_the_log_and_no_tra
 async def test_the_log_has_one_line_per_turn_with_ids_and_without_text(client: aiohttp.ClientSession) -> None:
     with logged() as lines:
         await chat(client, ask("very private"))
-    assert lines == ["INFO turn turn-1 of session 20270115_080000_00000000 was answered\n"]
+    assert lines == ["INFO api: turn turn-1 of session 20270115_080000_00000000 was answered\n"]
 
 
 @pytest.mark.parametrize("failure", [None, Failure(kind=FailureKind.RATE_LIMIT, message="slow down.")])
@@ -522,13 +518,11 @@ async def test_a_replayed_turn_is_not_logged_as_a_second_end(
     world.desk.failure = failure
     with logged() as lines:
         answers = [await chat(client, **{"Idempotency-Key": "k"}) for _ in range(2)]
-    ends = [line.removeprefix("INFO turn turn-1 of session 20270115_080000_00000000 ") for line in lines]
+    ends = [line.removeprefix("INFO api: turn turn-1 of session 20270115_080000_00000000 ") for line in lines]
     first = "failed: rate_limit\n" if failure else "was answered\n"
-    assert ends == [first, "was replayed: its Idempotency-Key came again\n"]
+    assert ends == [first, "was replayed for a repeated Idempotency-Key\n"]
     if failure:
-        told = (
-            "`/retry` in its session tries it again; to send it under a new Idempotency-Key would store it once more."
-        )
+        told = "`/retry` in its session retries it; sending it under a new Idempotency-Key would store it twice."
         assert {body["error"]["message"] for _, body, _ in answers} == {f"slow down. The message is stored: {told}"}
 
 

@@ -70,7 +70,7 @@ def named(received: list[Sse]) -> list[tuple[str, Any]]:
     return [(sse.event, sse.data["hermes"]) for sse in received if sse.event.startswith("hermes.")]
 
 
-async def test_tools_questions_and_notices_are_named_events_that_add_nothing(
+async def test_tools_questions_and_notices_are_named_events_without_text(
     held: World, client: aiohttp.ClientSession
 ) -> None:
     progress = CallProgress(**CALL, text="half")
@@ -104,7 +104,7 @@ async def test_a_question_of_the_model_has_its_own_name(held: World, client: aio
     assert named(received)[0][0] == "hermes.question"
 
 
-async def test_replies_before_tools_are_streamed_and_set_off_and_the_plain_answer_is_the_last_one(
+async def test_text_before_tool_calls_is_streamed_and_plain_answer_is_the_last_text(
     held: World, client: aiohttp.ClientSession
 ) -> None:
     happening = (says("Let me "), says("look."), BEGAN, ENDED, says("Found it."))
@@ -118,14 +118,12 @@ async def test_replies_before_tools_are_streamed_and_set_off_and_the_plain_answe
     assert (await plain)[1]["choices"][0]["message"]["content"] == "Found it."
 
 
-async def test_the_last_reply_is_completed_from_the_journal_after_a_blank_line(
-    held: World, client: aiohttp.ClientSession
-) -> None:
+async def test_last_text_is_completed_from_the_journal(held: World, client: aiohttp.ClientSession) -> None:
     received = await streamed(held, client, says("Let me look."), BEGAN, ENDED, answered("Found it."))
     assert text_of(received) == "Let me look.\n\nFound it."
 
 
-async def test_an_answer_that_broke_off_and_comes_again_in_the_same_words_has_no_seam(
+async def test_repeated_identical_answer_is_streamed_without_a_break(
     held: World, client: aiohttp.ClientSession
 ) -> None:
     happening = (says("One two"), TextReset(**HERE), says("One"), says(" two three"))
@@ -135,7 +133,7 @@ async def test_an_answer_that_broke_off_and_comes_again_in_the_same_words_has_no
 
 
 @pytest.mark.parametrize("later", [(), (BEGAN, ENDED)], ids=["the last reply", "a reply before"])
-async def test_an_answer_that_broke_off_and_comes_in_other_words_is_sent_whole(
+async def test_repeated_different_answer_is_sent_whole(
     held: World, client: aiohttp.ClientSession, later: tuple[Event, ...]
 ) -> None:
     happening = (says("One"), TextReset(**HERE), says("Something else"), *later)
@@ -144,9 +142,7 @@ async def test_an_answer_that_broke_off_and_comes_in_other_words_is_sent_whole(
     assert received[-1].data == "[DONE]"
 
 
-async def test_a_session_that_moves_in_the_middle_is_told_by_event_final_chunk_and_field(
-    held: World, client: aiohttp.ClientSession
-) -> None:
+async def test_moved_session_is_reported_by_event_and_final_chunk(held: World, client: aiohttp.ClientSession) -> None:
     new = SessionId("new")
     moved = SessionMoved(session=S, successor=new, reason="compression", turn=T)
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -169,7 +165,7 @@ async def test_a_session_that_moves_in_the_middle_is_told_by_event_final_chunk_a
 # ---------------------------------------------------------------- a plain request does not wait for a person
 
 
-async def test_a_plain_request_says_what_is_asked_and_leaves_the_turn_open(
+async def test_plain_answer_contains_the_question_and_leaves_the_turn_open(
     held: World, client: aiohttp.ClientSession
 ) -> None:
     plain = asyncio.create_task(chat(client))
@@ -193,7 +189,7 @@ async def test_a_plain_request_says_what_is_asked_and_leaves_the_turn_open(
     assert T not in held.desk.outcomes
 
 
-async def test_a_question_that_nobody_announced_is_found_in_the_journal(world: World) -> None:
+async def test_missed_question_is_read_from_the_journal(world: World) -> None:
     world.desk.hold()
     client = await world.client(await world.api(ping_s=0.02))
     plain = asyncio.create_task(chat(client))
@@ -201,7 +197,7 @@ async def test_a_question_that_nobody_announced_is_found_in_the_journal(world: W
     world.desk.sessions[S] = waiting(a_session(S), T, a_call(question="Which?", choices=("a", "b")))
     _, body, _ = await plain
     assert body["hermes"]["pending"]["kind"] == "question"
-    assert "Say your answer (a, b)" in body["choices"][0]["message"]["content"]
+    assert "Reply with your answer (a, b)" in body["choices"][0]["message"]["content"]
 
 
 async def test_a_repeated_request_is_told_the_same_question(held: World, client: aiohttp.ClientSession) -> None:

@@ -103,7 +103,7 @@ async def test_what_cannot_be_done_is_an_answer_that_says_so() -> None:
         assert "/undo" in body["text"]
 
 
-async def test_what_is_no_command_is_refused_in_the_shape_that_clients_know() -> None:
+async def test_text_that_is_not_a_command_is_an_openai_error() -> None:
     async with served() as (here, client):
         await here.talk("a", "s")
         for body, code in (
@@ -134,7 +134,7 @@ async def test_half_a_character_does_no_harm() -> None:
         assert (await here.session("s")).preferences.title in ("", "a?b")
 
 
-async def test_a_command_under_a_key_is_carried_out_once_and_its_trace_is_found() -> None:
+async def test_command_with_idempotency_key_runs_once_and_is_traced() -> None:
     async with served() as (here, client):
         for said in "abc":
             await here.talk(said, "s")
@@ -148,7 +148,7 @@ async def test_a_command_under_a_key_is_carried_out_once_and_its_trace_is_found(
         assert len(await here.desk.trace("k1", 5)) == 1
 
 
-async def test_a_command_in_a_chat_request_is_carried_out_once_under_its_key() -> None:
+async def test_command_in_chat_request_runs_once_per_key() -> None:
     async with served() as (here, client):
         for said in "abc":
             await here.talk(said, "s")
@@ -162,7 +162,7 @@ async def test_a_command_in_a_chat_request_is_carried_out_once_under_its_key() -
         assert await here.transcript("s") == ["a", "about a", "b", "about b"]
 
 
-async def test_a_repeated_command_is_told_what_came_of_it_the_first_time() -> None:
+async def test_repeated_command_gets_its_first_reply() -> None:
     async with served() as (here, client):
         await here.talk("a", "s")
         for text, ok in (("/undo 7", False), ("/title here", True)):
@@ -175,7 +175,7 @@ async def test_a_repeated_command_is_told_what_came_of_it_the_first_time() -> No
             assert (answers[1]["ok"], answers[1]["text"]) == (ok, answers[0]["text"])
 
 
-async def test_of_a_command_that_a_crash_cut_off_nobody_says_that_it_was_done() -> None:
+async def test_command_interrupted_by_a_crash_is_not_reported_as_done() -> None:
     async with served() as (here, client):
         await here.talk("a", "s")
         said = EncodedMessage(encode({"text": "/undo"}, "text"))
@@ -185,5 +185,5 @@ async def test_of_a_command_that_a_crash_cut_off_nobody_says_that_it_was_done() 
         async with client.post("/api/sessions/s/commands", json={"text": "/undo"}, headers=keyed) as response:
             answer = await response.json()
         assert answer["ok"] is False
-        assert "interrupted while it carried it out" in answer["text"]
+        assert "interrupted while running it" in answer["text"]
         assert await here.transcript("s") == ["a", "about a"]

@@ -56,7 +56,7 @@ async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: Wo
     writer.close()
 
 
-async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause_before_it_is_not(
+async def test_head_timeout_covers_later_requests_but_not_idle_time(
     world: World,
 ) -> None:
     api = await world.api(header_timeout_s=1.0)
@@ -86,7 +86,7 @@ async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: World
         writer.close()
 
 
-async def test_a_pause_after_a_whole_request_is_not_timed_however_its_bytes_came(world: World) -> None:
+async def test_idle_time_after_a_request_is_not_limited(world: World) -> None:
     api = await world.api(header_timeout_s=2.0)
     body = json.dumps(ask()).encode()
     head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
@@ -204,7 +204,7 @@ async def test_a_stranger_gives_way_where_all_places_are_taken(world: World) -> 
     writer.close()
 
 
-async def test_a_reader_that_takes_nothing_is_dropped_and_its_turn_goes_on(world: World) -> None:
+async def test_stalled_reader_is_dropped_and_its_turn_continues(world: World) -> None:
     api = await world.api(stall_timeout_s=0.1, ping_s=0.01)
     world.desk.words = ("x" * 100_000,) * 100
     host, port = api.address.removeprefix("http://").rsplit(":", 1)

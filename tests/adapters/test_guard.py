@@ -36,7 +36,7 @@ async def test_without_the_key_nothing_is_answered(api: ApiServer, authorization
     assert '"code":"invalid_api_key"' in text
     assert headers["WWW-Authenticate"].startswith("Bearer")
     assert KEY not in text
-    assert ("This is not the API key." in text) == bool(authorization.startswith("Bearer ") and authorization[7:])
+    assert ("The API key is wrong." in text) == bool(authorization.startswith("Bearer ") and authorization[7:])
 
 
 @pytest.mark.parametrize("key", ["é".encode(), b"\xe9", b"\xff\xfe", "鍵".encode()])
@@ -112,7 +112,7 @@ async def test_a_probe_may_use_any_name_for_the_open_routes(api: ApiServer) -> N
 # ---------------------------------------------------------------- Origin
 
 
-async def test_a_page_of_an_unlisted_origin_is_refused_even_with_the_key(world: World) -> None:
+async def test_unlisted_origin_is_refused_even_with_the_key(world: World) -> None:
     api = await world.api(cors_origins=(PAGE,))
     for origin in ("https://evil.example", "null", f"{PAGE}.evil.example", PAGE.upper()):
         status, text, headers = await get(api, Authorization=f"Bearer {KEY}", Origin=origin)

@@ -133,7 +133,7 @@ async def test_message_commands_do_not_reach_the_session_of_another(
     assert len(world.desk.submitted) == 1
 
 
-async def test_session_that_somebody_else_goes_on_in_is_no_longer_the_keys(
+async def test_session_continued_by_another_caller_no_longer_belongs_to_the_key(
     world: World, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     ci = await as_key(world, api)

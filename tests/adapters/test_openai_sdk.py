@@ -53,7 +53,7 @@ async def test_a_stream_read_in_the_simplest_way(sdk: openai.AsyncOpenAI, usage:
     assert (text, finish, sessions) == ("Hello, world", "stop", {"from-the-sdk"})
 
 
-async def test_what_is_added_up_over_a_streams_chunks_is_there_once(sdk: openai.AsyncOpenAI) -> None:
+async def test_text_summed_over_chunks_occurs_once(sdk: openai.AsyncOpenAI) -> None:
     stream = await sdk.chat.completions.create(
         model="hermes", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
     )

@@ -78,7 +78,7 @@ def test_a_dead_letter_is_listed_without_its_text() -> None:
     assert shown == {**kept, "kind": "message", "place": None}
 
 
-def test_what_could_not_be_said_is_listed_with_where_it_was_to_be_said() -> None:
+def test_undelivered_message_is_listed_with_its_place() -> None:
     place = Place(platform="telegram", chat="42", thread="7")
     outgoing = OutboxMessage(id="reply:t", kind=OutboxKind.REPLY, place=place, text="private", at=NOW)
     shown = presentation.dead_letter(replace(a_dead_letter("reply:t", "s"), undelivered=outgoing))

@@ -33,7 +33,7 @@ def told(script: TurnScript) -> dict[str, Any]:
     return ANSWERING.object(script.desk.turn_records[T])
 
 
-def test_a_turns_replies_calls_and_results_are_its_output_in_order() -> None:
+def test_response_output_has_texts_calls_and_results_in_order() -> None:
     response = told(a_turn())
     assert (response["status"], response["metadata"], response["model"]) == ("completed", {"k": "v"}, "hermes")
     assert [(item["type"], item["id"], item.get("call_id")) for item in response["output"]] == [
@@ -92,7 +92,7 @@ def deltas(received: list[dict[str, Any]]) -> str:
     return "".join(event["delta"] for event in received if event["type"] == "response.output_text.delta")
 
 
-def test_a_stream_ends_with_what_is_read_back_and_tells_its_items_one_by_one() -> None:
+def test_response_stream_ends_with_the_stored_response() -> None:
     script = a_turn()
     received = streamed(script, "Let me ", "look.", None, None, "Found")
     assert [event["sequence_number"] for event in received] == list(range(len(received)))

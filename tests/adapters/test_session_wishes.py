@@ -59,9 +59,7 @@ async def test_a_stop_ends_what_runs(world: World, client: aiohttp.ClientSession
     assert world.desk.stopped == [("s", "enough", None)]
 
 
-async def test_what_is_steered_is_a_message_that_asks_to_be_heard_at_once(
-    world: World, client: aiohttp.ClientSession
-) -> None:
+async def test_steer_submits_a_steering_message(world: World, client: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s")
     status, told, _ = await post(client, "/api/sessions/s/steer", {"text": "this way"})
     assert (status, told) == (202, {"session_id": "s", "turn_id": "turn-1", "handling": "started"})
@@ -117,7 +115,7 @@ async def test_a_session_shows_what_it_waits_for_and_what_waits_in_it(
     assert view["preferences"]["title"] == "My chat"
 
 
-async def test_that_very_session_can_be_read_instead_of_its_live_end(
+async def test_exact_reads_this_session_instead_of_the_live_end(
     sessions: World, client: aiohttp.ClientSession
 ) -> None:
     sessions.desk.transcripts = {SessionId("old"): [], SessionId("new"): []}

@@ -22,7 +22,7 @@ from tests.adapters.turn_script import S, T, TurnScript
 READERS = 30
 
 
-async def test_concurrent_reads_are_shared_and_each_began_after_it_was_asked_for() -> None:
+async def test_concurrent_reads_share_a_read_that_started_after_the_call() -> None:
     begun: list[int] = []
     gate = asyncio.Event()
 
@@ -44,7 +44,7 @@ async def test_concurrent_reads_are_shared_and_each_began_after_it_was_asked_for
     assert await fresh() == 2
 
 
-async def test_a_read_that_fails_fails_for_all_who_share_it_and_for_nobody_after() -> None:
+async def test_failed_read_fails_for_its_sharers_only() -> None:
     answers: list[Any] = [ValueError("no"), 7]
 
     async def read() -> Any:
@@ -60,7 +60,7 @@ async def test_a_read_that_fails_fails_for_all_who_share_it_and_for_nobody_after
     assert await fresh() == 7
 
 
-async def test_a_turn_is_forgotten_when_nobody_follows_it_any_more() -> None:
+async def test_shared_turn_is_dropped_with_its_last_reader() -> None:
     turns = SharedTurns(TurnScript().desk)
     kept = turns.of(S, T)
     assert turns.of(S, T) is kept

@@ -92,14 +92,12 @@ async def test_text_comes_before_its_record_while_the_follower_keeps_up(
     ]
 
 
-async def test_text_whose_record_was_told_already_is_not_told_again(
-    script: TurnScript, follower: TurnFollower
-) -> None:
+async def test_text_of_a_returned_record_is_dropped(script: TurnScript, follower: TurnFollower) -> None:
     whole_turn(script)
     assert shown(await everything(follower)) == WHOLE
 
 
-async def test_whoever_comes_late_gets_every_record_and_text_from_the_next_reply_on(script: TurnScript) -> None:
+async def test_late_follower_gets_all_records_and_text_of_the_next_reply(script: TurnScript) -> None:
     call = a_call()
     script.begin()
     script.say("Let me ")
@@ -145,7 +143,7 @@ async def test_a_follower_that_fell_behind_catches_up_from_the_journal() -> None
     assert shown(rest) == WHOLE[2:]
 
 
-async def test_an_end_that_nobody_announced_is_found_when_it_was_quiet(script: TurnScript) -> None:
+async def test_missed_outcome_is_read_from_the_journal_after_silence(script: TurnScript) -> None:
     with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=0.01)) as follower:
         script.begin()
         assert shown([await follower.step(), await follower.step()]) == WHOLE[:2]
@@ -173,7 +171,7 @@ async def test_a_turn_that_is_over_without_a_record_says_so(script: TurnScript, 
     assert (await everything(follower))[-1] == gave_up
 
 
-async def test_a_message_that_became_part_of_another_turn_is_followed_there(script: TurnScript) -> None:
+async def test_merged_message_is_followed_in_its_turn(script: TurnScript) -> None:
     """The journal tells the other turn's records for it, and its events go by that turn's name."""
     answer = TurnId("answer")
     call = a_call()
@@ -192,7 +190,7 @@ async def test_a_message_that_became_part_of_another_turn_is_followed_there(scri
     assert shown(told)[-5:] == ["Asked", "Answered", "ToolStarted", "ToolFinished", "TurnFinished"]
 
 
-async def test_what_is_said_after_an_answer_is_heard_by_whoever_answered(script: TurnScript) -> None:
+async def test_text_after_an_answer_reaches_the_answering_client(script: TurnScript) -> None:
     call = a_call(question="Which?")
     script.begin()
     script.ask_for(call)

@@ -19,7 +19,7 @@ def test_a_string_is_what_the_user_says() -> None:
     assert parsed(input="Hi") == [{"role": "user", "content": "Hi"}]
 
 
-def test_items_become_messages_and_calls_asked_for_together_stay_together() -> None:
+def test_input_items_become_messages_and_parallel_calls_stay_together() -> None:
     call = {"type": "function_call", "name": "clock", "arguments": "{}"}
     items = [
         {"role": "developer", "content": "be brief"},
@@ -45,7 +45,7 @@ def test_instructions_go_ahead_under_their_name() -> None:
     assert second["content"] == "Hi"
 
 
-def test_options_go_by_the_names_of_a_chat_and_what_is_kept_stands_apart() -> None:
+def test_options_use_chat_names_and_kept_values_are_separate() -> None:
     shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
     request = parse_turn_request(
         {"input": "Hi", "max_output_tokens": 9, "temperature": 1, "text": {"format": shape}, "metadata": {"a": "b"}},

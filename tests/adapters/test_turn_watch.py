@@ -45,7 +45,7 @@ def publish(hub: EventHub, *events: str | Event) -> None:
         hub.publish(TextDelta(session=S, turn=T, text=event) if isinstance(event, str) else event)
 
 
-async def test_text_that_has_arrived_is_one_piece_and_the_outcome_follows_it(hub: EventHub, watch: TurnWatch) -> None:
+async def test_waiting_text_is_one_piece_before_the_outcome(hub: EventHub, watch: TurnWatch) -> None:
     publish(hub, "one", " two", ANSWER)
     assert [await watch.step(), await watch.step()] == ["one two", ANSWER]
 
@@ -58,7 +58,7 @@ async def test_text_is_not_held_back_for_more_of_it(hub: EventHub, watch: TurnWa
         assert await step == text
 
 
-async def test_text_of_a_turn_begun_anew_is_not_joined_to_the_first(hub: EventHub, watch: TurnWatch) -> None:
+async def test_text_of_a_restarted_turn_is_not_joined_to_the_first(hub: EventHub, watch: TurnWatch) -> None:
     publish(hub, "one", AGAIN, "other")
     assert await watch.step() == "one"
     publish(hub, "more", ANSWER)
@@ -66,9 +66,7 @@ async def test_text_of_a_turn_begun_anew_is_not_joined_to_the_first(hub: EventHu
     assert await watch.step() == ANSWER
 
 
-async def test_a_watch_that_fell_behind_with_events_in_hand_asks_the_journal(
-    hub: EventHub, desk: FakeSessions, watch: TurnWatch
-) -> None:
+async def test_lagging_watch_reads_the_journal(hub: EventHub, desk: FakeSessions, watch: TurnWatch) -> None:
     publish(hub, "one", AGAIN)
     assert await watch.step() == "one"
     publish(hub, *"abcd")
@@ -76,7 +74,7 @@ async def test_a_watch_that_fell_behind_with_events_in_hand_asks_the_journal(
     assert await watch.step() == ANSWER
 
 
-async def test_a_message_that_answers_hears_what_the_turn_says_that_asked(hub: EventHub, desk: FakeSessions) -> None:
+async def test_answering_message_gets_the_text_of_the_asking_turn(hub: EventHub, desk: FakeSessions) -> None:
     answer = Receipt(session=S, turn=TurnId("answer"), handling=Handling.ANSWER, into=T)
     feed = hub.subscribe(turn=TurnId("answer"))
     with closing(TurnWatch(desk, hub, answer, feed, quiet_s=30)) as watch:
@@ -86,7 +84,7 @@ async def test_a_message_that_answers_hears_what_the_turn_says_that_asked(hub: E
     assert hub.watchers == 0
 
 
-async def test_whoever_is_queued_behind_a_question_is_told_of_it_at_once(hub: EventHub, desk: FakeSessions) -> None:
+async def test_turn_queued_behind_a_question_gets_the_question(hub: EventHub, desk: FakeSessions) -> None:
     desk.sessions[S] = waiting(a_session(S), "another")
     receipt = Receipt(session=S, turn=T, position=1, handling=Handling.QUEUED)
     with closing(TurnWatch(desk, hub, receipt, hub.subscribe(turn=T), quiet_s=30)) as watch:

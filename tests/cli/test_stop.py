@@ -41,7 +41,7 @@ def test_a_restart_that_could_not_come_back_is_refused_with_the_reason() -> None
         assert "goes on as it is" in done.stderr
         assert "resume.when" in done.stderr
         said = daemon.ask("/restart", "s").text
-        assert said.startswith("/restart could not be done")
+        assert said.startswith("/restart failed")
         assert "resume.when" in said
         assert daemon.ask("Hello").status == 200
 

@@ -66,7 +66,7 @@ def test_a_stranger_gets_a_code_is_let_in_and_out_again(server: TelegramServer, 
     assert code.encode() not in everything_on_disk(daemon.home) + daemon.stderr().encode()
     approved = daemon.hermes("pairing", "approve", "telegram", code.lower())
     assert (approved.returncode, approved.stderr) == (0, "")
-    server.until(lambda: "You may talk" in server.replies(BOB)[-1])
+    server.until(lambda: "You can talk" in server.replies(BOB)[-1])
 
     daemon.kill()
     daemon.start()

@@ -183,7 +183,7 @@ def test_every_surface_shows_the_same_list_and_can_end_one(daemon: DaemonProcess
     killed = daemon.hermes("kill", third[:9])
     assert killed.returncode == 0, killed.stderr
     assert "was ended" in killed.stdout
-    assert "killed: asked for by the operator" in killed.stdout
+    assert "killed: requested by the operator" in killed.stdout
     again = daemon.hermes("kill", third)
     assert (again.returncode, again.stdout) == (1, "")
     assert "has ended already" in again.stderr

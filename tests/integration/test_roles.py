@@ -101,7 +101,7 @@ def test_admin_and_terminal_are_told_of_an_unapproved_prompt_file(server: Telegr
 
 
 def _fresh(server: TelegramServer) -> int:
-    return sum("A fresh conversation" in text for text in server.replies(BOSS))
+    return sum("New conversation" in text for text in server.replies(BOSS))
 
 
 def _approvals(server: TelegramServer) -> int:

@@ -171,7 +171,7 @@ def test_a_command_is_answered_to_whoever_gave_it_and_after_a_kill_in_the_channe
         server.until(lambda: len(server.asides) == 1)
         server.slash("C2", ANN, "say something for me")
         server.until(lambda: len(server.asides) == 2)
-    assert "I am not in that channel" in server.asides[1][2]
+    assert "I am not a member" in server.asides[1][2]
     assert (server.replies("C2"), len(server.replies("C1"))) == ([], 1)
 
 
@@ -184,7 +184,7 @@ def test_one_of_two_workspaces_with_a_bad_token_is_seen_and_the_other_goes_on(
         server.say("D1", ANN, "say hello")
         server.until(lambda: server.replies("D1") == ["hello"])
         shown = daemon.hermes("status").stdout + daemon.hermes("ps").stdout
-        assert "impaired: workspace 2 of 2: Slack does not take the token" in " ".join(shown.split())
+        assert "impaired: workspace 2 of 2: Slack rejected the token" in " ".join(shown.split())
         assert shown.count("workspace 2 of 2") == 2
         assert "xoxb-of-nobody" not in shown + daemon.stderr()
 
@@ -198,7 +198,7 @@ def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackSer
     assert BOB in daemon.hermes("pairing", "list").stdout
     approved = daemon.hermes("pairing", "approve", "slack", code[1].lower())
     assert (approved.returncode, approved.stderr) == (0, "")
-    server.until(lambda: "You may talk" in server.replies("D2")[-1])
+    server.until(lambda: "You can talk" in server.replies("D2")[-1])
     server.say("D2", BOB, "say and on")
     server.until(lambda: server.replies("D2")[-1] == "and on")
     assert server.replies("C1") == []

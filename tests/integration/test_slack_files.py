@@ -63,7 +63,7 @@ def test_what_a_person_sends_is_seen_kept_or_said_to_be_missing(
     server.scopes.discard("files:read")
     server.share("D1", ANN, ("memo.m4a", b"sound", "audio/mp4"))
     server.until(lambda: len(server.replies("D1")) == 2)
-    assert "the app needs the scope files:read" in model.requests[-1]["messages"][-1]["content"]
+    assert "add the scope files:read" in model.requests[-1]["messages"][-1]["content"]
     assert BOT_TOKEN not in daemon.stderr()
 
 

@@ -86,7 +86,7 @@ def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, d
     server.say(ANN, ANN, "say hello")
     server.until(lambda: server.replies(ANN) == ["hello"] and server.unconfirmed == [] and bool(server.replies(8)))
     assert len(server.replies(8)) == 1
-    assert "your id here is 8" in server.replies(8)[0]
+    assert "Your user id is 8" in server.replies(8)[0]
 
 
 def test_nobody_finds_what_another_person_said(server: TelegramServer, model: ScriptedModel) -> None:
@@ -184,7 +184,7 @@ def test_several_turns_are_taken_back_by_a_button_also_after_a_restart(
     for _ in range(2):  # in a hurry
         server.press(ANN, question.id, "yes, 2 turns", ANN)
     server.until(lambda: not any(each.keyboard for each in server.history(ANN)) and server.unconfirmed == [])
-    assert server.replies(ANN)[-1].endswith("The last thing said is now: “number 0”")
+    assert server.replies(ANN)[-1].endswith("The last message is now: “number 0”")
     assert len(server.replies(ANN)) == 4
 
 
@@ -212,7 +212,7 @@ def test_a_stop_keeps_what_was_shown_and_answers_once(
     server.until(lambda: len(server.replies(ANN)) == 2 and "▌" not in server.replies(ANN)[0])
     server.say(ANN, ANN, "/status")
     server.until(lambda: len(server.replies(ANN)) == 3)
-    stopped = "Stopped. 1 message that waited was dropped, too."
+    stopped = "Stopped. 1 queued message was dropped."
     assert server.replies(ANN)[:2] == ["I begin to answer\n\n(stopped)", stopped]
 
 

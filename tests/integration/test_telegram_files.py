@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_fetched_is_told_to_the_model(server: TelegramServ
         answers(server, 1)
         told = without_fences(server.replies(ANN)[0])
         assert "heard: [file (film.mkv) was sent, but could not be fetched" in told
-        assert "no files of more than 20 MB" in server.replies(ANN)[0]
+        assert "files larger than 20 MB" in server.replies(ANN)[0]
 
 
 def test_a_voice_is_written_down_where_that_is_set_up(server: TelegramServer, model: ScriptedModel) -> None:

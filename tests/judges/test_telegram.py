@@ -50,7 +50,7 @@ def test_a_first_conversation(telegram: MockTelegram, daemon: DaemonProcess) -> 
 def test_a_command(telegram: MockTelegram, daemon: DaemonProcess) -> None:
     command = {"type": "bot_command", "offset": 0, "length": 7}
     telegram.say(2, 2, "/status", entities=[command])
-    assert telegram.until_replies(2) == ["There is no conversation here yet: the next message begins one."]
+    assert telegram.until_replies(2) == ["There is no conversation here yet. The next message starts one."]
 
 
 def test_an_approval_by_button(telegram: MockTelegram, daemon: DaemonProcess, tmp_path: Path) -> None:

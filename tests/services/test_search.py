@@ -14,7 +14,7 @@ from hermes.domain.operations import Append
 from hermes.domain.records import MessageReceived
 from hermes.domain.types import EncodedMessage, Source, TurnId
 from hermes.search.follower import BATCH
-from hermes.services.search import _WORTH_AN_EARLY_START, SearchService
+from hermes.services.search import _MIN_RECORDS_FOR_EARLY_START, SearchService
 from tests.actors.kernel.kernel import until
 from tests.storage.samples import append
 from tests.support.memory_engine import MemoryEngine
@@ -55,9 +55,7 @@ async def desk(tmp_path: Path, engine: GatedEngine) -> AsyncIterator[SearchServi
     await desk.stop()
 
 
-async def test_search_answers_from_a_partial_index_and_says_how_far_it_is(
-    engine: GatedEngine, desk: SearchService
-) -> None:
+async def test_search_reports_the_progress_of_a_partial_index(engine: GatedEngine, desk: SearchService) -> None:
     engine.commit([(saying("old", "red fox", *["filler"] * (BATCH - 1)),), (saying("new", "grey fox"),)])
     engine.gated_from = BATCH
     assert desk.progress() is None
@@ -83,6 +81,6 @@ async def test_only_a_large_journal_is_indexed_before_the_first_search(
     engine.commit([(saying("a", "fox"),)])
     desk.start()
     assert desk.progress() is None
-    engine.commit([(saying("b", *["filler"] * _WORTH_AN_EARLY_START),)])
+    engine.commit([(saying("b", *["filler"] * _MIN_RECORDS_FOR_EARLY_START),)])
     desk.start()
     await until(lambda: (progress := desk.progress()) is not None and progress.indexed > 0)

@@ -31,7 +31,7 @@ from hermes.actors.process_supervisor import ForgetProcesses, ProcessSupervisor
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.reset_scheduler import ResetClock
 from hermes.adapters.chat.access import EVERYBODY, AccessControl
-from hermes.adapters.chat.intake import ChatIntake
+from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
@@ -211,12 +211,12 @@ class SimulatedDaemon:
             resets=rules.explain,
             deliver=deliver,
         )
-        self._edge = ChatIntake(
+        self._edge = SessionChatIntake(
             sessions=cast("Any", self.desk),
             outbox=OutboxService(self.journal, deliver),
             commands=cast("Any", None),  # nobody uses any there
             moved=MovedChats("toy", cast("Any", self.desk)),
-            door=AccessControl(pairing=cast("Any", Nobody()), admins=(ADMIN,), allowed=(USER, EVERYBODY)),
+            access=AccessControl(pairing=cast("Any", Nobody()), admins=(ADMIN,), allowed=(USER, EVERYBODY)),
             new_turn_id=lambda: TurnId(outside.number("turn")),
             clock=outside.wall,
             alive=lambda: None,

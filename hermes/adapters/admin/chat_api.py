@@ -1,4 +1,4 @@
-"""What an operator can do about chats, over the admin socket: pairing, posting, a conversation's directory."""
+"""Admin API for chats: pairing, posts, and the working directory of a conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes.domain.errors import BadInputError, UnknownSessionError
 
 _MAX_PATH = 4096
 _MAX_TEXT = 100_000
-PAIRED_ROLES = (Role.GUEST, Role.USER)  # admins are named in the configuration
+PAIRED_ROLES = (Role.GUEST, Role.USER)  # admins are set in the configuration
 
 
 class ChatApi:
@@ -27,16 +27,19 @@ class ChatApi:
 
     def table(self) -> list[tuple[web.RouteDef, str]]:
         return [
-            (web.get("/pairing", self.pairing), "Who was let in by pairing, and who asks to be"),
+            (web.get("/pairing", self.pairing), "List paired users and pairing requests"),
             (
                 web.post("/pairing/approve", self.approve),
-                'Let somebody in: {"platform": ..., "code": ..., "role": ...}',
+                'Approve a pairing request: {"platform": ..., "code": ..., "role": ...}',
             ),
-            (web.post("/pairing/role", self.set_role), 'Change a role: {"platform": ..., "user": ..., "role": ...}'),
-            (web.post("/pairing/revoke", self.revoke), 'And out again: {"platform": ..., "user": ...}'),
-            (web.post("/posts", self.post), 'Say a "text" in a "chat", or in the home channel, without the agent'),
-            (web.get("/posts/{id}", self.progress), "Whether a post has arrived"),
-            (web.post("/sessions/{id}/workdir", self.workdir), 'Let a new conversation work in a directory: "path"'),
+            (
+                web.post("/pairing/role", self.set_role),
+                'Change the role of a paired user: {"platform": ..., "user": ..., "role": ...}',
+            ),
+            (web.post("/pairing/revoke", self.revoke), 'Revoke a pairing: {"platform": ..., "user": ...}'),
+            (web.post("/posts", self.post), 'Post a "text" to a "chat" or the home channel, without the agent'),
+            (web.get("/posts/{id}", self.progress), "Delivery progress of a post"),
+            (web.post("/sessions/{id}/workdir", self.workdir), 'Set the directory of a new conversation: "path"'),
         ]
 
     async def pairing(self, _request: web.Request) -> web.Response:
@@ -80,10 +83,10 @@ class ChatApi:
         return json_response({"id": name, **await self._office.progress(name)})
 
     async def workdir(self, request: web.Request) -> web.Response:
-        """The session need not exist yet. A conversation that has a directory keeps it, and the answer names that."""
+        """Set the directory of a session that may not exist yet. A conversation that has one keeps it."""
         path = _text(await self._service.read_fields(request), "path", most=_MAX_PATH)
         if not path.startswith("/"):
-            raise BadInputError("path is an absolute path: the daemon has its own working directory.", param="path")
+            raise BadInputError("path must be absolute.", param="path")
         if self._workdirs is None:
             raise web.HTTPNotFound
         session = parameter.session_in_path(request)
@@ -98,12 +101,12 @@ class ChatApi:
 def _role(value: object) -> Role:
     role = next((role for role in PAIRED_ROLES if role == value), None)
     if role is None:
-        raise BadInputError(f"role is one of {', '.join(PAIRED_ROLES)}.", param="role")
+        raise BadInputError(f"role must be one of {', '.join(PAIRED_ROLES)}.", param="role")
     return role
 
 
 def _text(body: dict[str, Any], field: str, *, least: int = 1, most: int = 200) -> str:
     value = body.get(field, "")
     if not isinstance(value, str) or not least <= len(value) <= most or "\0" in value:
-        raise BadInputError(f"{field} is a text of {least} to {most} characters.", param=field)
+        raise BadInputError(f"{field} must be a text of {least} to {most} characters.", param=field)
     return value

@@ -1,4 +1,4 @@
-"""Named API keys over the admin socket: create, list, revoke."""
+"""Admin API for named API keys: create, list, revoke."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ class KeyApi:
     def table(self) -> list[tuple[web.RouteDef, str]]:
         return [
             (web.get("/keys", self.listed), "Named API keys, without their text"),
-            (web.post("/keys", self.create), 'Create one: {"name": ..., "role": "user" or "guest"}; told once'),
-            (web.post("/keys/{name}/revoke", self.revoke), "Refuse a key from now on"),
+            (
+                web.post("/keys", self.create),
+                'Create a key: {"name": ..., "role": "user" or "guest"}; its text is shown once',
+            ),
+            (web.post("/keys/{name}/revoke", self.revoke), "Revoke a key"),
         ]
 
     async def listed(self, _request: web.Request) -> web.Response:
@@ -37,9 +40,9 @@ class KeyApi:
         fields = await self._service.read_fields(request)
         name, role = fields.get("name"), fields.get("role", Role.USER)
         if not isinstance(name, str):
-            raise BadInputError("name is a text.", param="name", code="invalid_value")
+            raise BadInputError("name must be a text.", param="name", code="invalid_value")
         if role not in KEY_ROLES:
-            raise BadInputError("role is user or guest.", param="role", code="invalid_value")
+            raise BadInputError("role must be user or guest.", param="role", code="invalid_value")
         expires_s = fields.get("expires_s")
         key, text = await self._keys.create(
             name,

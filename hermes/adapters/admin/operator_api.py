@@ -1,6 +1,6 @@
-"""What an operator can see and do: actors, sessions whole, live events, dead letters, the store, stop.
+"""Admin API for operators: actors, sessions, live events, dead letters, the store, stop.
 
-Every address is in the table with a line that says what it does, and GET / tells them.
+Every route has a description in the table, which GET / returns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def point_to_the_list(request: web.Request, handler: Handler) -> web.Strea
     try:
         return await handler(request)
     except web.HTTPNotFound as error:
-        raise refusal(404, "not_found", "There is nothing at this address. GET / lists those there are.") from error
+        raise refusal(404, "not_found", "There is no such route. GET / lists all routes.") from error
 
 
 class OperatorApi:
@@ -59,40 +59,43 @@ class OperatorApi:
         return [
             (web.get("/", self.addresses), "This list"),
             (web.get("/info", self.info), "Version, process, uptime, model, address, readiness"),
-            (web.get("/actors", self.actors), "Every actor: its state, its mailbox, its last error"),
-            (web.get("/events", self.events), "What happens, as it happens; of one session with ?session=ID"),
+            (web.get("/actors", self.actors), "All actors: state, mailbox, last error"),
+            (web.get("/events", self.events), "Live events; of one session with ?session=ID"),
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
-            (web.post("/reload", self.reload), "Read the configuration again, and apply what can change now"),
-            (web.get("/sessions", self._sessions.recent), "Sessions, the last active first; ?limit=N, ?after=ID"),
+            (web.post("/reload", self.reload), "Reload the configuration and apply what can change now"),
+            (web.get("/sessions", self._sessions.recent), "Sessions, last active first; ?limit=N, ?after=ID"),
             (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
-            (web.delete("/sessions/{id}", self._sessions.erase), "Forget a session and all that was said in it"),
-            (web.get("/sessions/{id}/why", self.why), "Why a session is as it is, in plain words"),
-            (web.post("/sessions/{id}/stop", self.stop_turn), 'Stop its running turn, or the one named by "turn_id"'),
-            (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message begins a fresh one"),
+            (web.delete("/sessions/{id}", self._sessions.erase), "Erase a session and its messages"),
+            (web.get("/sessions/{id}/why", self.why), "Explain the state of a session"),
+            (web.post("/sessions/{id}/stop", self.stop_turn), 'Stop its running turn, or the turn "turn_id"'),
+            (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message starts a new one"),
             (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
-            (web.post("/sessions/{id}/resume", change(sessions.resume)), "Let a suspended one go on"),
-            (web.get("/trace/{id}", self.trace), "What became of a message, or of a session's last ones; ?limit=N"),
-            (web.get("/processes", self.processes), "Every background process; of one session with ?session=ID"),
-            (web.post("/processes/{id}/kill", self.kill), "End one, with all that it started"),
-            (web.get("/dead-letters", self.dead_letters), "What crashed its session twice, or cannot be delivered"),
-            (web.post("/dead-letters/{id}/replay", self.replay), "Send one of them once more"),
-            (web.get("/grants", self.grants), "Kinds of commands that were allowed for good"),
-            (web.post("/grants/{kind}/withdraw", self.withdraw), "Have one of them asked about again"),
-            (web.get("/store", self.store), "The store's figures"),
+            (web.post("/sessions/{id}/resume", change(sessions.resume)), "Resume a suspended session"),
+            (web.get("/trace/{id}", self.trace), "Trace a message, or a session's last messages; ?limit=N"),
+            (web.get("/processes", self.processes), "Background processes; of one session with ?session=ID"),
+            (web.post("/processes/{id}/kill", self.kill), "Kill a process and everything it started"),
+            (
+                web.get("/dead-letters", self.dead_letters),
+                "Messages that crashed their session or could not be delivered",
+            ),
+            (web.post("/dead-letters/{id}/replay", self.replay), "Retry a dead letter"),
+            (web.get("/grants", self.grants), "Command kinds with a standing grant"),
+            (web.post("/grants/{kind}/withdraw", self.withdraw), "Withdraw a standing grant"),
+            (web.get("/store", self.store), "Statistics of the store"),
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
             (
                 web.post("/store/import", self.take_in),
-                'Take in an export of sessions; {"path": "/absolute", "trust": false}',
+                'Import an export of sessions; {"path": "/absolute", "trust": false}',
             ),
-            (web.get("/store/verify", self.verify), "Look for damage in the store"),
+            (web.get("/store/verify", self.verify), "Verify the store"),
             *self._keys.table(),
             *(self._chat.table() if self._chat is not None else ()),
         ]
 
-    # ------------------------------------------------------------ the daemon
+    # ------------------------------------------------------------ daemon
 
     async def addresses(self, _request: web.Request) -> web.Response:
-        """Ours and the API's, one a line for who reads this in a terminal."""
+        """List the routes of the admin API and the API, one per line for terminals."""
         listed = [(route.method, route.path, what) for route, what in self._table()]
         for path, methods in document("")["paths"].items():
             listed += [(method.upper(), path, operation["summary"]) for method, operation in methods.items()]
@@ -109,7 +112,7 @@ class OperatorApi:
         body = await self._object(request)
         reason, restart = _reason_in(body), body.get("restart", False)
         if not isinstance(restart, bool):
-            raise BadInputError("restart is true or false.", param="restart")
+            raise BadInputError("restart must be true or false.", param="restart")
         if restart:
             await self._service.operations.request_restart(reason)
         else:
@@ -124,7 +127,7 @@ class OperatorApi:
     async def session(self, request: web.Request) -> web.Response:
         tail = parameter.integer(request, "tail", low=0, high=MAX_MESSAGES)
         exact = parameter.flag_in_query(request, "exact")
-        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
+        view = await self._service.view(parameter.session_in_path(request), exact=exact)
         session = remember_session(request, view.session.id)
         limit = 20 if tail is None else tail
         stored = await self._service.sessions.messages(session, None, limit, exact=True) if limit else []
@@ -132,14 +135,14 @@ class OperatorApi:
 
     async def why(self, request: web.Request) -> web.Response:
         exact = parameter.flag_in_query(request, "exact")
-        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
+        view = await self._service.view(parameter.session_in_path(request), exact=exact)
         return json_response({"session_id": remember_session(request, view.session.id), "why": view.why})
 
     async def stop_turn(self, request: web.Request) -> web.Response:
         body = await self._object(request)
         turn = body.get("turn_id")
         if turn is not None and not isinstance(turn, str):
-            raise BadInputError("turn_id is the id of a turn.", param="turn_id")
+            raise BadInputError("turn_id must be the id of a turn.", param="turn_id")
         session = await self._service.sessions.stop_turn(
             parameter.session_in_path(request), _reason_in(body), TurnId(turn) if turn else None
         )
@@ -171,8 +174,8 @@ class OperatorApi:
         return json_response({"processes": [self._service.shown_process(view) for view in listed]})
 
     async def kill(self, request: web.Request) -> web.Response:
-        view = await self._service.processes.kill(request.match_info["id"], "asked for by the operator")
-        logger.info("process {} was ended by the operator", view.id)
+        view = await self._service.processes.kill(request.match_info["id"], "requested by the operator")
+        logger.info("process {}: killed by the operator", view.id)
         return json_response({"process": self._service.shown_process(view)})
 
     # ------------------------------------------------------------ dead letters
@@ -192,7 +195,7 @@ class OperatorApi:
         await self._service.sessions.withdraw(kind)
         return json_response({"withdrawn": kind})
 
-    # ------------------------------------------------------------ the store
+    # ------------------------------------------------------------ store
 
     async def store(self, _request: web.Request) -> web.Response:
         return json_response(presentation.plain(await self._service.operations.store_stats()))
@@ -201,8 +204,8 @@ class OperatorApi:
         path = _path_in(await self._object(request))
         try:
             await self._service.operations.backup(Path(path))
-        except StorageError as error:  # about the place it was told; the store itself goes on
-            logger.warning("no backup was made: {}", error)
+        except StorageError as error:  # about the given path; the store itself works
+            logger.warning("backup failed: {}", error)
             raise refusal(409, "backup_refused", str(error)) from error
         return json_response({"path": path})
 
@@ -210,7 +213,7 @@ class OperatorApi:
         body = await self._object(request)
         trust = body.get("trust", False)
         if not isinstance(trust, bool):
-            raise BadInputError("trust is true or false.", param="trust")
+            raise BadInputError("trust must be true or false.", param="trust")
         return json_response(dict(await self._service.operations.take_in(Path(_path_in(body)), trust=trust)))
 
     async def verify(self, _request: web.Request) -> web.Response:
@@ -228,7 +231,7 @@ class OperatorApi:
         return stream.response
 
     async def _forward(self, stream: EventStream, feed: Subscription) -> None:
-        """Until the feed ends: a watcher that fell behind is told so, and can come back for the next events."""
+        """Forward events until the feed ends. A watcher that fell behind is told and can reconnect."""
         while True:
             try:
                 async with asyncio.timeout(self._service.ping_s):
@@ -248,22 +251,22 @@ class OperatorApi:
         return _reason_in(await self._object(request))
 
     async def _object(self, request: web.Request) -> dict[str, Any]:
-        """The body, which may be left out."""
+        """Return the body, which is optional."""
         body = await self._service.read_json(request) if request.can_read_body else {}
         if not isinstance(body, dict):
-            raise BadInputError("The body is not a JSON object.")
+            raise BadInputError("The body must be a JSON object.")
         return body
 
 
 def _reason_in(body: dict[str, Any]) -> str:
-    reason = body.get("reason", "asked for by the operator")
+    reason = body.get("reason", "requested by the operator")
     if not isinstance(reason, str) or not 0 < len(reason) <= _MAX_REASON or "\0" in reason:
-        raise BadInputError(f"reason is a text of 1 to {_MAX_REASON} characters.", param="reason")
+        raise BadInputError(f"reason must be a text of 1 to {_MAX_REASON} characters.", param="reason")
     return reason
 
 
 def _path_in(body: dict[str, Any]) -> str:
     path = body.get("path")
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
-        raise BadInputError("path is an absolute path: the daemon has its own working directory.", param="path")
+        raise BadInputError("path must be absolute.", param="path")
     return path

@@ -35,7 +35,7 @@ _WRONG_TOKEN = (
 
 
 class OwnerCheck:
-    """Door of the admin socket, and the check in front of its handlers."""
+    """Admission to the admin socket, and the check before its handlers."""
 
     def __init__(self, token: Secret) -> None:
         self._uids = {os.getuid(), 0}
@@ -55,7 +55,7 @@ class OwnerCheck:
         return str(peer.pid)
 
     def release(self, name: str) -> None:
-        """The owner may open any number of connections."""
+        """Do nothing: the owner may open any number of connections."""
 
     def set_busy(self, name: str, *, busy: bool) -> None: ...
     def set_known(self, name: str) -> None: ...
@@ -76,11 +76,11 @@ class OwnerCheck:
             return
         descent = descent_of(peer.pid, os.getpid())
         if descent is PeerAncestry.TOOL:
-            logger.warning("admin socket: refused process {}: a tool started it", peer.pid)
+            logger.warning("admin socket: refused process {}: started by a tool", peer.pid)
             raise refusal(403, "from_a_tool", "A tool may not operate the daemon that runs it.")
-        # Last: a process that is the same now was the same during the walk.
+        # Last: if the process is the same now, it was the same during the walk.
         if descent is PeerAncestry.UNKNOWN or not self._identity.is_same(transport, peer):
-            logger.warning("admin socket: refused process {}: it cannot be identified", peer.pid)
+            logger.warning("admin socket: refused process {}: cannot be identified", peer.pid)
             raise refusal(403, "unknown_peer", _UNKNOWN_PEER)
 
     def _check_token(self, request: web.Request) -> None:

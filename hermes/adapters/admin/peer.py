@@ -1,8 +1,8 @@
-"""The process at the other end of a Unix socket, as the kernel names it.
+"""Process at the other end of a Unix socket.
 
 A process id alone proves nothing: the process that connected may have ended and left the connection to a child, and
-its id may belong to another process. A pidfd of the peer (Linux 6.5) settles that. Without one, the kernel's start
-time of the process is compared with the one at the time of the connection.
+its id may belong to another process. A pidfd of the peer (Linux 6.5) identifies it. Without one, the start time of
+the process is compared with the one at the time of the connection.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Peer:
 
 
 def peer_of(transport: asyncio.BaseTransport | None) -> Peer:
-    """Raises OSError."""
+    """Return the peer's user and process. Raises OSError."""
     connected = _socket_of(transport)
     if sys.platform.startswith("linux"):
         pid, uid, _gid = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -43,18 +43,18 @@ def peer_of(transport: asyncio.BaseTransport | None) -> Peer:
 
 
 class PeerIdentity:
-    """Tells whether the process that opened a connection still is the one behind its process id."""
+    """Checks that the process that opened a connection still is the one behind its process id."""
 
     def __init__(self) -> None:
         self._first_looks: WeakKeyDictionary[asyncio.BaseTransport, ProcessLook] = WeakKeyDictionary()
 
     def connected(self, transport: asyncio.BaseTransport, peer: Peer) -> None:
-        """To be called when the connection is accepted."""
+        """Record the peer. Call it when the connection is accepted."""
         if pidfd_runs(_socket_of(transport)) is None and (look := look_at(peer.pid)) is not None:
             self._first_looks[transport] = look
 
     def is_same(self, transport: asyncio.BaseTransport | None, peer: Peer) -> bool:
-        """Whether that process still runs. False in every doubt."""
+        """Return True if that process still runs. False if in doubt."""
         try:
             runs = pidfd_runs(_socket_of(transport))
         except OSError:
@@ -62,13 +62,13 @@ class PeerIdentity:
         if runs is not None or transport is None:
             return bool(runs)
         if peer.pid == OUTSIDE:
-            return True  # its number tells nothing that could have changed
+            return True  # without a start time there is nothing to compare
         first, now = self._first_looks.get(transport), look_at(peer.pid)
         return first is not None and now is not None and not now.has_ended and now.started == first.started
 
 
 def pidfd_runs(connected: socket.socket) -> bool | None:
-    """Ask the kernel by the peer's pidfd whether it runs. None where the kernel offers none."""
+    """Ask the kernel by the peer's pidfd if it runs. None if the kernel offers none."""
     try:
         pidfd = connected.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError as error:

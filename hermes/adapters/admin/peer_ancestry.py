@@ -1,7 +1,7 @@
-"""Descent of a process: whether a tool of the daemon started it, directly or through others.
+"""Ancestry of a process: detects processes that a tool of the daemon started, directly or not.
 
 The daemon is a subreaper, so a process whose parent has ended stays below the daemon. A background command stays
-below its shim, also when the daemon that started the shim is gone.
+below its shim, even when the daemon that started the shim has ended.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from hermes.domain.values import dataclass
 
-OUTSIDE = 0  # the number of a process outside the daemon's PID namespace: no descendant can leave that
+OUTSIDE = 0  # pid of a process outside the daemon's PID namespace, which descendants cannot leave
 _MAX_GENERATIONS = 64
-_MAX_WALKS = 3  # an ancestor may end during a walk; its children have another parent then
+_MAX_WALKS = 3  # an ancestor may end during a walk, which gives its children another parent
 _SHIM = b"hermes.processes.shim.main"
 
 
@@ -27,7 +27,7 @@ class PeerAncestry(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLook:
     parent: int
-    started: int  # the kernel's clock ticks since boot
+    started: int  # clock ticks since the machine booted
     has_ended: bool = False  # a zombie
     is_shim: bool = False
 

@@ -1,6 +1,6 @@
-"""The admin socket: HTTP over a Unix socket in Hermes' home, for its owner and root.
+"""Admin socket: HTTP over a Unix socket in Hermes' home, for its owner and root.
 
-`owner_check.py` decides who gets in. An old socket is removed only when nobody answers on it.
+`owner_check.py` decides about access. An old socket is removed only if no daemon answers on it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class AdminServer:
         except FileNotFoundError:
             return
         if not stat.S_ISSOCK(mode):
-            raise HomeError(f"{self._path} is in the way of the admin socket and is not a socket: move it away")
+            raise HomeError(f"cannot create the admin socket: {self._path} exists and is not a socket; move it away")
         try:
             _, writer = await asyncio.open_unix_connection(self._path)
         except ConnectionRefusedError:
@@ -123,12 +123,12 @@ class AdminServer:
 
 
 def _bind(path: Path) -> socket.socket:
-    """Nobody can connect before it listens, so the mode is right in time, without a change of the process's umask."""
+    """Bind the socket. Clients cannot connect before it listens, so the mode is set in time."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         bound.bind(str(path))
         path.chmod(0o600)
     except OSError as error:
         bound.close()
-        raise HomeError(f"cannot make the admin socket {path}: {error}") from error
+        raise HomeError(f"cannot create the admin socket {path}: {error}") from error
     return bound

@@ -1,4 +1,4 @@
-"""Who may talk on a platform, and where. Nobody, unless a list or pairing says so; others in groups hear nothing."""
+"""Access control of a chat platform. Only listed or paired users can talk; others in groups get no answer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ EVERYBODY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControl:
-    """Places are groups and channels, or single topics of them; private chats are none."""
+    """Access lists of one platform. A place is a group, a channel or one topic of it, never a private chat."""
 
     pairing: PairingService
-    allowed: Collection[str] = ()  # ids on the platform: users; "*" lets everybody talk, as a guest
-    admins: Collection[str] = ()  # who may talk, and decide about the daemon
-    pair: bool = True  # a stranger in a private chat can ask to be let in
-    places: Collection[str] = ()  # not empty: what is said in other places is not heard
-    open_places: Collection[str] = ()  # where whoever is there may talk, and nothing more
+    allowed: Collection[str] = ()  # user ids; "*" allows everybody, as a guest
+    admins: Collection[str] = ()  # user ids that may talk and control the daemon
+    pair: bool = True  # unknown users in a private chat can ask for pairing
+    places: Collection[str] = ()  # if not empty, messages in other places are ignored
+    open_places: Collection[str] = ()  # everybody there may talk, as a guest
 
     async def role(self, inbound: Inbound) -> Role | None:
-        """The role with which this person talks here; None: they may not."""
+        """Return the role of the sender in this place; None if access is denied."""
         in_open_place = False
         if inbound.chat_type != "dm":
             here = _names(inbound)
@@ -37,7 +37,7 @@ class AccessControl:
         return Role.GUEST if known is None and in_open_place else known
 
     async def _role_of(self, inbound: Inbound) -> Role | None:
-        """By the lists and by pairing; the highest of them counts."""
+        """Return the highest role from the lists and from pairing."""
         user = inbound.user
         if user in self.admins:
             return Role.ADMIN
@@ -46,15 +46,15 @@ class AccessControl:
         paired = await self.pairing.role(inbound.place.platform, user)
         return Role.GUEST if paired is None and EVERYBODY in self.allowed else paired
 
-    async def turn_away(self, inbound: Inbound) -> None:
+    async def deny(self, inbound: Inbound) -> None:
         if inbound.chat_type == "dm" and self.pair and not inbound.answers:
             await self.pairing.ask(inbound)
         else:
-            logger.debug("{}: user {} is not allowed to talk here", inbound.place.platform, inbound.user)
+            logger.debug("{}: access denied to user {}", inbound.place.platform, inbound.user)
 
 
 def _names(inbound: Inbound) -> set[str]:
-    """What settings may call a place: its chat, also by its former id, or a topic in it."""
+    """Return the names that settings may use for the place: the chat, its former id, or a topic in it."""
     chats = {inbound.place.chat, inbound.former_chat} - {""}
-    chats |= {chat.rpartition(".")[2] for chat in chats}  # Slack's have the workspace in front
+    chats |= {chat.rpartition(".")[2] for chat in chats}  # Slack ids start with the workspace
     return chats | {f"{chat}:{inbound.place.thread}" for chat in chats if inbound.place.thread}

@@ -1,7 +1,7 @@
-"""A long text that a client split into several messages: which of them belong together. Pure, but for what it notes.
+"""Coalescing of a long text that a client split into several messages.
 
-Only a message that is about as long as the client allows is waited on for a moment; all others start at once. Each
-part is on disk before it is confirmed: what is remembered here only says what joins what, and may be lost.
+Only a message of nearly the maximum length is waited on for a moment; all others start immediately. Each part is on
+disk before it is acknowledged: the state here only tells which parts belong together and may be lost.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Hashable
 from hermes.domain.types import TurnId
 
 WAIT_S = 0.8  # between the parts of one text
-_NEARLY = 0.95  # of the longest message: clients prefer to split between words
+_NEARLY = 0.95  # of the maximum length: clients prefer to split between words
 
 
 def is_cut_off(text: str, splits_at: int) -> bool:
-    """Whether the rest of this is probably on its way."""
+    """Return True if the rest of this text is probably on its way."""
     return splits_at > 0 and len(text.encode("utf-16-le", "surrogatepass")) // 2 >= splits_at * _NEARLY
 
 
 class Bursts:
-    """The texts whose rest is expected, by who wrote them where."""
+    """Turns that expect another part, by sender and conversation."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, tuple[TurnId, float]] = {}
 
     def take_up(self, who: Hashable, now: float) -> TurnId | None:
-        """The message that one of theirs continues if it comes now."""
+        """Return the turn that a message of this sender continues if it arrives now."""
         turn, until = self._open.pop(who, (None, 0.0))
         return turn if now <= until else None
 

@@ -1,4 +1,4 @@
-"""Typed answers to a command that asked first, such as `/new`: a plain yes or no stands for its button. Pure."""
+"""Typed answers to a command that asks for confirmation: a plain yes or no acts like its button. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _NO: Final = frozenset({"no", "n"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    yes: str  # the command lines that the answers stand for
+    yes: str  # command lines that the answers stand for
     no: str
     at: float
 
 
 class Confirmations:
-    """Open questions of commands, by the person who was asked. Buttons work without it, also after a restart."""
+    """Open confirmations by person, in memory. Buttons work without them, also after a restart."""
 
     def __init__(self) -> None:
         self._asked: dict[Hashable, _Asked] = {}
 
     def expect(self, who: Hashable, command: str, choices: tuple[str, ...], now: float) -> None:
-        """`choices` are those of the reply: a question has `no` and one that begins with `yes`."""
+        """Expect a typed answer, if the reply's `choices` have `no` and one that starts with `yes`."""
         yes = next((each for each in choices if each.startswith("yes")), "")
         if not yes or "no" not in choices:
             return
@@ -36,7 +36,7 @@ class Confirmations:
         self._asked[who] = _Asked(yes=f"/{command} {yes}", no=f"/{command} no", at=now)
 
     def take(self, who: Hashable, text: str, now: float) -> str:
-        """Return the command line that a message stands for; else nothing. Any message closes the question."""
+        """Return the command line that a message stands for, or an empty string. Closes the question."""
         asked = self._asked.pop(who, None)
         if asked is None or now - asked.at > VALID_S:
             return ""

@@ -1,7 +1,7 @@
-"""Which conversation a chat message belongs to, as a key. Pure.
+"""Session key of a chat message. Pure.
 
-`agent:main:<platform>:dm:<chat>[:<thread>]`; elsewhere `agent:main:<platform>:<type>:<chat>[:<thread>][:<user>]`. In
-a group each person has a conversation of their own; a thread is one that its people share.
+`agent:main:<platform>:dm:<chat>[:<thread>]`; elsewhere `agent:main:<platform>:<type>:<chat>[:<thread>][:<user>]`.
+In a group each person has a separate conversation; the people in a thread share one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hermes.ports.chat import Inbound
 
 
 def is_shared(inbound: Inbound, *, group_sessions_per_user: bool = True) -> bool:
-    """Whether other people may talk in the same conversation."""
+    """Return True if several people can talk in this conversation."""
     return inbound.chat_type != "dm" and (bool(inbound.place.thread) or not group_sessions_per_user)
 
 

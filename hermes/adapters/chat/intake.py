@@ -1,7 +1,7 @@
-"""The edge that all chat platforms share: takes in what people do there, and returns when it is on disk.
+"""Intake of all chat platforms: takes messages, commands and button presses, and returns when they are on disk.
 
-A message becomes a turn, a command is carried out at once, a button answers the question it stands under. Each is
-taken once, whatever the platform delivers again. What is said in return is an obligation, never sent from here.
+A message becomes a turn, a command runs immediately, a button answers its question. Redelivered messages are taken
+once. Replies go through the outbox; nothing is sent from here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hermes.adapters.chat.coalescing import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.confirmation import Confirmations
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.moved import MovedChats
-from hermes.adapters.chat.speaker import as_shown, company_of, guarded, named, shown_name
+from hermes.adapters.chat.speaker import chat_context_of, escape_brackets, for_model, shown_name, speaker_label
 from hermes.domain import fence
 from hermes.domain.access import approver_chat
 from hermes.domain.access.question import Question, asked_by, button_token, command_token, waiting_call
@@ -38,7 +38,7 @@ from hermes.domain.types import (
     Source,
     TurnId,
 )
-from hermes.ports.chat import Abilities, ChatEdge, Foreign, ForeignKind, Inbound, Outbox
+from hermes.ports.chat import Abilities, ChatIntake, Foreign, ForeignKind, Inbound, Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.registry import Parsed, Unknown, parse
@@ -48,83 +48,87 @@ from hermes.system.crash_point import reach
 
 _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
-_FULL_SAID_S = 30.0
-_FULL_KNOWN = 1000
-_NOTED = "chat.noted:"  # how the names of facts begin that are an adapter's
+_FULL_NOTICE_EVERY_S = 30.0
+_MAX_FULL_NOTICES = 1000
+_SAVED = "chat.noted:"  # prefix of facts that adapters save
 
-_NOT_YOURS = "This question is for whoever began the conversation."
-_OVER = "This question is not open any more."
-_NOT_YOURS_OR_OVER = "This question is for whoever began the conversation, or is not open any more."
-_FOR_ADMINS = "Only the owner and the admins of this Hermes may answer this."
+_OTHERS_QUESTION = "Only the person who started the conversation can answer this."
+_NOT_OPEN = "This question is no longer open."
+_NOT_OPEN_OR_OTHERS = (
+    "This question is no longer open, or only the person who started the conversation can answer it."
+)
+_FOR_ADMINS = "Only the owner and the admins of this Hermes can answer this."
 
 
-class ChatIntake(ChatEdge):
+class SessionChatIntake(ChatIntake):
+    """Chat intake that submits messages to sessions and runs commands."""
+
     def __init__(
         self,
         *,
         sessions: Sessions,
         outbox: Outbox,
         commands: CommandService,
-        door: AccessControl,
+        access: AccessControl,
         moved: MovedChats,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         alive: Callable[[], None],
         trouble: Callable[[str, str], None] = lambda _part, _problem: None,
         per_user: bool = True,
-        abilities: Abilities = Abilities(),  # noqa: B008 - a value
+        abilities: Abilities = Abilities(),  # noqa: B008 - immutable
         compose: Callable[[Inbound, str], Awaitable[EncodedMessage]] | None = None,
         new_marker: Callable[[], str] = fence.new_marker,
     ) -> None:
         self._sessions = sessions
         self._outbox = outbox
         self._commands = commands
-        self._door = door
+        self._access = access
         self._moved = moved
         self._new_turn_id = new_turn_id
         self._clock = clock
-        self._per_user = per_user  # in a group each person has a conversation of their own
+        self._per_user = per_user  # separate conversations of people in a group
         self._abilities = abilities  # of the platform
         self._bursts = Bursts()
         self._confirmations = Confirmations()
-        self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
-        self._compose = compose or _compose  # what a person sent, as a message for a model
-        self._private: dict[str, bytes] = {}  # the admins' private chats, as they are on disk
-        self._new_marker = new_marker  # of the fences in one message
-        self._alive = alive
-        self._trouble = trouble
+        self._full_notices: dict[SessionKey, float] = {}  # time of the last notice
+        self._compose = compose or _compose  # builds the message for the model
+        self._private: dict[str, bytes] = {}  # admins' private chats, as stored
+        self._new_marker = new_marker  # marker of the fences in one message
+        self._on_alive = alive
+        self._on_trouble = trouble
 
     def alive(self) -> None:
-        self._alive()
+        self._on_alive()
 
     def trouble(self, part: str, problem: str) -> None:
-        self._trouble(part, problem)
+        self._on_trouble(part, problem)
 
     async def take(self, inbound: Inbound) -> str:
         reach("chat: received")
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
-        aside = ""
-        role = await self._door.role(inbound)
+        private_note = ""
+        role = await self._access.role(inbound)
         if role is Role.ADMIN and inbound.chat_type == "dm":
-            await self._note_private(inbound)
+            await self._save_private_chat(inbound)
         if role is None:
-            await self._door.turn_away(inbound)
-            aside = _NOT_YOURS if inbound.answers else ""
+            await self._access.deny(inbound)
+            private_note = _OTHERS_QUESTION if inbound.answers else ""
         elif inbound.answers:
-            aside = await self._pressed(inbound, key, role)
+            private_note = await self._press_button(inbound, key, role)
         elif inbound.edited:
             await self._rewrite(inbound, key, role)
         elif inbound.deleted:
-            await self._take_back(inbound, key)
-        elif not inbound.forwarded and (command := self._parsed(inbound, key)) is not None:
-            await self._command(inbound, key, command, role)
+            await self._drop_deleted(inbound, key)
+        elif not inbound.forwarded and (command := self._parse(inbound, key)) is not None:
+            await self._run_command(inbound, key, command, role)
         else:
-            await self._message(inbound, key, role)
+            await self._submit_message(inbound, key, role)
         reach("chat: taken, not confirmed")
-        return aside
+        return private_note
 
-    async def _note_private(self, inbound: Inbound) -> None:
-        """Remember where an admin can be asked."""
+    async def _save_private_chat(self, inbound: Inbound) -> None:
+        """Save the private chat of an admin, for approval questions."""
         name = approver_chat.fact_of(inbound.place.platform, inbound.user)
         place = approver_chat.encode(inbound.place)
         if self._private.get(name) != place:
@@ -143,15 +147,15 @@ class ChatIntake(ChatEdge):
         return [place for place in places if place is not None and place.platform == platform]
 
     async def noted(self, name: str) -> bytes | None:
-        return await self._sessions.fact(f"{_NOTED}{name}")
+        return await self._sessions.fact(f"{_SAVED}{name}")
 
     async def note(self, name: str, value: bytes) -> None:
-        await self._sessions.remember(f"{_NOTED}{name}", value)
+        await self._sessions.remember(f"{_SAVED}{name}", value)
 
     # ------------------------------------------------------------ messages
 
-    async def _message(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
-        inbound = await self._unheard(inbound)
+    async def _submit_message(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
+        inbound = await self._without_accepted(inbound)
         who, now = (key, inbound.user), self._clock()
         more = is_cut_off(inbound.text, self._abilities.splits_at)
         message, changed = await self._for_model(inbound)
@@ -170,36 +174,36 @@ class ChatIntake(ChatEdge):
         try:
             receipt = await self._submit(submission)
         except StoppingError:
-            raise  # it stays with the platform, and comes again
+            raise  # the platform delivers it again
         except QueueFullError as error:
-            await self._say_full(inbound, key, error, now)
+            await self._report_full_queue(inbound, key, error, now)
             return
-        except RefusedError as error:  # trying again would not help: the person has to know
-            await self._say(inbound, f"refused:{inbound.id}", f"Your message was not taken: {error}")
+        except RefusedError as error:  # a retry would not help
+            await self._reply(inbound, f"refused:{inbound.id}", f"Your message was not accepted: {error}")
             return
         if more:
             self._bursts.expect(who, receipt.turn, now)
         if receipt.notice and not receipt.duplicate:
-            await self._say(inbound, f"notice:{inbound.id}", receipt.notice)
+            await self._reply(inbound, f"notice:{inbound.id}", receipt.notice)
 
     async def _for_model(self, inbound: Inbound) -> tuple[EncodedMessage, bool]:
-        """The message as a model is shown it, and whether its text has more than the person's own words."""
+        """Return the message for the model, and if its text differs from what the person wrote."""
         marker = self._new_marker()
-        shown = as_shown(inbound, shared=self._is_shared(inbound), marker=marker)
+        shown = for_model(inbound, shared=self._is_shared(inbound), marker=marker)
         return await self._compose(shown, marker), shown.text != inbound.text
 
-    async def _say_full(self, inbound: Inbound, key: SessionKey, error: QueueFullError, now: float) -> None:
-        """Once in a while: whoever writes that much is not to be told as much."""
-        if now - self._full_said.get(key, 0.0) < _FULL_SAID_S:
+    async def _report_full_queue(self, inbound: Inbound, key: SessionKey, error: QueueFullError, now: float) -> None:
+        """Report a full queue, at most once per interval."""
+        if now - self._full_notices.get(key, 0.0) < _FULL_NOTICE_EVERY_S:
             return
-        if len(self._full_said) >= _FULL_KNOWN:
-            self._full_said.clear()
-        self._full_said[key] = now
-        text = f"Nothing more is taken for now: {error} when something of that is done, or /stop it."
-        await self._say(inbound, f"full:{inbound.id}", text)
+        if len(self._full_notices) >= _MAX_FULL_NOTICES:
+            self._full_notices.clear()
+        self._full_notices[key] = now
+        text = f"Your message was not accepted: {error} later, or /stop the running turn."
+        await self._reply(inbound, f"full:{inbound.id}", text)
 
-    async def _unheard(self, inbound: Inbound) -> Inbound:
-        """Of what came in pieces, those that were not taken before: a crash may have come between them."""
+    async def _without_accepted(self, inbound: Inbound) -> Inbound:
+        """Drop attachments that were accepted before a crash."""
         one = Submission(turn=TurnId(""), messages=(), source=Source(platform=inbound.place.platform))
         fresh = [
             piece for piece in inbound.pieces if await self._sessions.accepted(replace(one, inbound=piece)) is None
@@ -217,13 +221,13 @@ class ChatIntake(ChatEdge):
             try:
                 return await self._sessions.submit(submission)
             except QueueFullError:
-                raise  # one who writes a lot is not waited for: that would hold up everybody
+                raise  # do not wait: that would delay all other chats
             except BusyError:
                 await asyncio.sleep(_BUSY_PAUSE_S)
         return await self._sessions.submit(submission)
 
     async def _rewrite(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
-        """What still waits is replaced; what was answered, or is being answered, stays as it was said."""
+        """Replace a message that still waits for its turn. Later edits have no effect."""
         session = await self._sessions.bound(key)
         if session is None or parse(inbound.text) is not None:
             return
@@ -233,10 +237,10 @@ class ChatIntake(ChatEdge):
         except StoppingError:
             raise
         except RefusedError as error:
-            logger.debug("{}: an edit came too late: {}", inbound.id, error)
+            logger.debug("chat: edit {} ignored: {}", inbound.id, error)
 
-    async def _take_back(self, inbound: Inbound, key: SessionKey) -> None:
-        """What still waits is dropped; what was answered, or is being answered, stays."""
+    async def _drop_deleted(self, inbound: Inbound, key: SessionKey) -> None:
+        """Drop a message that still waits for its turn. Later deletions have no effect."""
         session = await self._sessions.bound(key)
         if session is None:
             return
@@ -246,40 +250,40 @@ class ChatIntake(ChatEdge):
 
     # ------------------------------------------------------------ commands
 
-    def _parsed(self, inbound: Inbound, key: SessionKey) -> Parsed | Unknown | None:
-        """The command that a message is, or stands for: a plain yes answers a command that asked."""
+    def _parse(self, inbound: Inbound, key: SessionKey) -> Parsed | Unknown | None:
+        """Parse the command in a message. A plain yes or no answers a command that asked for confirmation."""
         typed = self._confirmations.take((key, inbound.user), inbound.text, self._clock())
         return parse(typed or inbound.text)
 
-    async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown, role: Role) -> None:
-        """At most once: that it came is on disk before it is carried out. A reply that offers choices has buttons."""
+    async def _run_command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown, role: Role) -> None:
+        """Run a command at most once: its id is on disk first. Choices in the reply become buttons."""
         name = f"command:{inbound.id}"
-        says = isinstance(command, Parsed) and command.command.says  # a message: its session knows its id
+        says = isinstance(command, Parsed) and command.command.says  # a message: its session checks the id
         if not says and not await self._is_new(inbound, key):
             if await self._outbox.is_known(name):
                 return
             word = command.command.name if isinstance(command, Parsed) else command.word
-            text = f"Hermes was interrupted while it carried out /{word}. /status says how things stand."
-            await self._say(inbound, name, text)
+            text = f"Hermes was interrupted while running /{word}. /status shows the current state."
+            await self._reply(inbound, name, text)
             return
         shared = self._is_shared(inbound)
         if says and shared and isinstance(command, Parsed):
-            command = replace(command, argument=guarded(command.argument))
+            command = replace(command, argument=escape_brackets(command.argument))
         caller = CommandCaller(
             source=self._source(inbound, role),
             key=key,
             inbound=inbound.id,
             has_buttons=self._abilities.buttons,
-            speaker=named(inbound, self._new_marker()) if shared else "",
+            speaker=speaker_label(inbound, self._new_marker()) if shared else "",
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):
             word = command.command.name
             self._confirmations.expect((key, inbound.user), word, reply.choices, self._clock())
             token = command_token(word, key, inbound.user)
-            await self._say(inbound, name, reply.text, choices=reply.choices, call=token)
+            await self._reply(inbound, name, reply.text, choices=reply.choices, call=token)
         else:
-            await self._say(inbound, name, reply.text)
+            await self._reply(inbound, name, reply.text)
 
     async def _is_new(self, inbound: Inbound, key: SessionKey) -> bool:
         session = await self._sessions.bound(key) or SessionId("")
@@ -288,35 +292,35 @@ class ChatIntake(ChatEdge):
 
     # ------------------------------------------------------------ buttons
 
-    async def _pressed(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
-        """A button gives a command to whoever was offered it, or it answers a question. Says why it did neither."""
+    async def _press_button(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
+        """Run the command of a button, or answer the question above it. Returns why neither was possible."""
         name, gives_command, _ = inbound.answers.partition("-")
         command = parse(f"/{name} {inbound.text}") if gives_command else None
         if command is None:
             return await self._answer(inbound, key, role)
         if inbound.answers != command_token(name, key, inbound.user):
-            return f"This is somebody else's choice. /{name} lets you choose for yourself."
+            return f"These buttons are for another person. Send /{name} to get your own."
         if isinstance(command, Parsed) and command.command.confirms and command.argument:
-            # A press that comes before the buttons are gone must not do it again.
+            # A second press before the buttons disappear must not run it again.
             place = inbound.place
             inbound = replace(inbound, id=InboundKey(f"pressed:{place.platform}:{place.chat}:{place.message}"))
-        self._confirmations.take((key, inbound.user), "", self._clock())  # it is answered
-        await self._command(inbound, key, command, role)
+        self._confirmations.take((key, inbound.user), "", self._clock())  # the confirmation is answered
+        await self._run_command(inbound, key, command, role)
         return ""
 
     async def _answer(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
-        """A button answers the question of this person's conversation, or one that is for the admins."""
+        """Answer the question of this conversation, or a question routed to the admins."""
         session = await self._sessions.bound(key)
         try:
             head = None if session is None else (await self._sessions.view(session)).session
-            if head is not None and (asked := _asked_with(head, inbound.answers)) is not None:
+            if head is not None and (asked := _question_with(head, inbound.answers)) is not None:
                 if head.owner not in ("", inbound.user) and not (asked.approval and role.approves):
-                    return _NOT_YOURS
+                    return _OTHERS_QUESTION
             else:
-                head = await self._routed(inbound.answers)
-                asked = None if head is None else _asked_with(head, inbound.answers)
+                head = await self._find_routed(inbound.answers)
+                asked = None if head is None else _question_with(head, inbound.answers)
                 if head is None or asked is None:
-                    return _not_open(inbound, role, talks=session is not None)
+                    return _why_ignored(inbound, role, talks=session is not None)
             if asked.approval and not role.approves:
                 return _FOR_ADMINS
             source = self._source(inbound, role)
@@ -324,13 +328,13 @@ class ChatIntake(ChatEdge):
         except (StoppingError, BusyError):
             raise
         except (RefusedError, UnknownSessionError) as error:
-            return f"That was not taken as an answer: {error}"
+            return f"Your answer was not accepted: {error}"
         return ""
 
-    async def _routed(self, token: str) -> Session | None:
-        """The session whose question the owner and the admins were asked with these buttons."""
+    async def _find_routed(self, token: str) -> Session | None:
+        """Return the session that asked the owner and the admins with these buttons."""
         waiting = await self._sessions.awaiting_approval()
-        return next((each for each in waiting if _asked_with(each, token) is not None), None)
+        return next((each for each in waiting if _question_with(each, token) is not None), None)
 
     def _is_shared(self, inbound: Inbound) -> bool:
         return is_shared(inbound, group_sessions_per_user=self._per_user)
@@ -340,15 +344,15 @@ class ChatIntake(ChatEdge):
             platform=inbound.place.platform,
             user=inbound.user,
             place=inbound.place,
-            company=company_of(inbound, shared=self._is_shared(inbound)),
+            company=chat_context_of(inbound, shared=self._is_shared(inbound)),
             role=role,
             name=shown_name(inbound),
         )
 
-    async def _say(
+    async def _reply(
         self, inbound: Inbound, name: str, text: str, *, choices: tuple[str, ...] = (), call: str = ""
     ) -> None:
-        """What a button brought about is said in the place of its message, and the buttons go."""
+        """Enqueue a reply. The reply to a button press replaces the message with the buttons."""
         outgoing = OutboxMessage(
             id=name,
             kind=OutboxKind.NOTICE,
@@ -362,15 +366,15 @@ class ChatIntake(ChatEdge):
         await self._outbox.enqueue(outgoing)
 
 
-def _not_open(inbound: Inbound, role: Role, *, talks: bool) -> str:
-    """Why a button did nothing. `talks`: the person has a conversation here."""
+def _why_ignored(inbound: Inbound, role: Role, *, talks: bool) -> str:
+    """Return why a button did nothing. `talks`: the person has a conversation here."""
     if role.approves or (talks and inbound.chat_type == "dm"):
-        return _OVER
-    return _NOT_YOURS_OR_OVER if talks else _NOT_YOURS
+        return _NOT_OPEN
+    return _NOT_OPEN_OR_OTHERS if talks else _OTHERS_QUESTION
 
 
-def _asked_with(session: Session, token: str) -> Question | None:
-    """What it asks, if buttons with that token are under it."""
+def _question_with(session: Session, token: str) -> Question | None:
+    """Return the open question if its buttons have this token."""
     call, turn = waiting_call(session), session.turn
     if call is None or turn is None or button_token(turn.id, call.id) != token:
         return None
@@ -378,16 +382,16 @@ def _asked_with(session: Session, token: str) -> Question | None:
 
 
 def _chosen(inbound: Inbound, question: Question) -> str:
-    """The choice as the question has it: what fits on a button may be less."""
+    """Return the full choice; a button label may be shortened."""
     choices = question.choices
     return choices[inbound.choice] if inbound.choice is not None and inbound.choice < len(choices) else inbound.text
 
 
 def _forward_sign(inbound: Inbound) -> tuple[Foreign, ...]:
-    """That it was forwarded, without its text."""
+    """Return the forward markers without their texts."""
     return tuple(replace(each, text="") for each in inbound.foreign if each.kind is ForeignKind.FORWARD)
 
 
 async def _compose(inbound: Inbound, _marker: str) -> EncodedMessage:
-    """Where files cannot be fetched."""
+    """Default composer, for platforms without file downloads."""
     return user_message(inbound.text)

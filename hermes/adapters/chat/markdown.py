@@ -1,4 +1,4 @@
-"""Markdown as every chat platform reads it: the parser, and the way through its blocks. Their looks are its own."""
+"""Markdown parser and block traversal that all chat platforms share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @functools.cache
 def parser() -> MarkdownIt:
-    # Without references: a definition would vanish from one part and be missing in the next.
+    # No link references: a definition would disappear from one part and be missing in the next.
     made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     made.disable(["reference", "html_block", "html_inline"])
-    made.parse("*a*")  # it puts its rules together with the first text, which two threads must not do at once
+    made.parse("*a*")  # builds its rules on first use, which is not thread-safe
     return made
 
 
@@ -26,7 +26,7 @@ class BlockWriter(ABC):
         self._lines = lines
 
     def blocks(self, nodes: list[SyntaxTreeNode]) -> str:
-        """One below the other, with an empty line where there was one."""
+        """Render blocks, with an empty line between them where the source has one."""
         result = ""
         end = None
         for node in nodes:
@@ -38,7 +38,7 @@ class BlockWriter(ABC):
         return result
 
     def _gap(self, end: int, first: int) -> bool:
-        """Whether an empty line stands before a block. Lists count those after them as their own."""
+        """Return True if an empty line precedes the block. A list's source range includes the lines after it."""
         return first > end or (first > 0 and not self._lines[first - 1].strip(" >"))
 
     @abstractmethod

@@ -1,6 +1,6 @@
-"""Chats that a platform has given another id: Telegram does so when a group becomes a supergroup.
+"""Chats with a new id: Telegram changes it when a group becomes a supergroup.
 
-Their conversations keep the name they began under, and so does whatever the settings say about them.
+Their session keys and settings keep the first id.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class MovedChats:
     def __init__(self, platform: str, sessions: Sessions) -> None:
         self._platform = platform
         self._sessions = sessions
-        self._former: dict[str, str] | None = None  # by the id of today, as it is on disk
-        self._noting = asyncio.Lock()  # groups may move at the same time, and none may be forgotten for another
+        self._former: dict[str, str] | None = None  # first id by current id, as stored
+        self._noting = asyncio.Lock()  # several groups may move at the same time
 
     async def former_id(self, chat: str) -> str:
-        """What the chat was called at first; empty: it has never moved."""
+        """Return the first id of a chat that has moved, else an empty string."""
         return (await self._read()).get(chat, "")
 
     async def note(self, old: str, new: str) -> None:
@@ -32,12 +32,12 @@ class MovedChats:
                 changed = known | {new: former}
                 await self._sessions.remember(self._fact, json.dumps(changed).encode())
                 self._former = changed
-                logger.info("{}: chat {} is called {} now", self._platform, old, new)
+                logger.info("{}: chat {} has the new id {}", self._platform, old, new)
 
     async def _read(self) -> dict[str, str]:
         if self._former is None:
             stored = await self._sessions.fact(self._fact)
-            if self._former is None:  # nobody was faster, who may have noted more since
+            if self._former is None:  # not loaded by another task meanwhile
                 self._former = json.loads(stored or b"{}")
         return self._former
 

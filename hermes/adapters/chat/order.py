@@ -1,7 +1,7 @@
-"""The order in which what happened in one chat is taken: as it came, but that commands pass what a file holds up.
+"""Order of intake in one chat: first come, first served, but commands overtake messages that wait for a file.
 
-A file may take a minute to be fetched and written down. Until then the messages behind it wait; a command or a button
-waits only for what came before the file.
+A file download may take a minute. Messages behind it wait; a command or button press waits only for what came before
+the file.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from contextlib import asynccontextmanager
 
 
 class _Entry:
-    """Known by itself: two of the same kind are not the same."""
+    """One message in the queue, compared by identity."""
 
     def __init__(self, *, urgent: bool, held_up: bool) -> None:
-        self.urgent = urgent  # a command or a button
-        self.held_up = held_up  # by a file, its own or one before it
+        self.urgent = urgent  # command or button press
+        self.held_up = held_up  # by its own file or an earlier one
 
 
 class ChatOrder:
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []  # those that wait and those that are being taken, as they came
+        self._entries: list[_Entry] = []  # waiting and running ones, in order of arrival
         self._moved = asyncio.Event()
 
     @asynccontextmanager
     async def place(self, *, urgent: bool, slow: bool) -> AsyncIterator[None]:
-        """Places that are asked for in order are given in order. `slow`: it brings a file along."""
+        """Wait for this message's turn. `slow` messages have a file."""
         held_up = not urgent and (slow or any(each.held_up for each in self._entries))
         entry = _Entry(urgent=urgent, held_up=held_up)
         self._entries.append(entry)

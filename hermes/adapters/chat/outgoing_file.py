@@ -1,4 +1,4 @@
-"""A file on its way to a platform, read whole."""
+"""File to send to a platform, read into memory."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class OutgoingFile:
 
 
 def read_file(path: str, *, if_too_large: str) -> OutgoingFile:
-    """In a thread. Raises UnsendableFileError."""
+    """Read a file to send. Blocking. Raises UnsendableFileError."""
     try:
         data = read_regular_file(Path(path), max_bytes=MAX_BYTES)
     except FileNotFoundError:
-        raise UnsendableFileError("it is not there any more") from None
+        raise UnsendableFileError("the file no longer exists") from None
     except OSError as error:
-        raise UnsendableFileError(f"it cannot be read: {error.strerror}") from error
+        raise UnsendableFileError(f"the file cannot be read: {error.strerror}") from error
     if not data:
-        raise UnsendableFileError("it is empty")
+        raise UnsendableFileError("the file is empty")
     if len(data) > MAX_BYTES:
         raise UnsendableFileError(if_too_large)
     return OutgoingFile(name=Path(path).name, data=data)

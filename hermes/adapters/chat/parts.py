@@ -1,9 +1,9 @@
-"""A long text as messages of no more than so many UTF-16 units, cut where it hurts least.
+"""Split of a long text into messages of a maximum number of UTF-16 units.
 
-The same text gives the same parts, and a text that grows keeps all its parts but the last: what was shown of a reply
-in flight stays true. Cuts are at an empty line, else at a line's end, else at a space, else where it is full, in the
-second half of what fits. A block of code that is cut is closed, and opened again in the next part; one that stands in
-a list moves to the left there, as the list does not go along. Only white space is dropped, at a cut and by that move.
+The same text gives the same parts. A growing text keeps all its parts but the last, so parts of a growing reply that
+were shown stay correct. Cuts are at an empty line, else a line end, else a space, else at the limit, always in the
+second half of the part. A code block that is cut is closed, and reopened in the next part; one inside a list loses
+its indentation there. Only white space is dropped.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import re
 from hermes.adapters.chat.utf16 import prefix, sound, units
 from hermes.domain.values import dataclass
 
-NOTHING = "…"  # said for an empty text, which platforms refuse
-_MAX_MARKS = 16  # of a fence; a longer one is treated as text
-_MAX_INFO = 64  # characters after a fence's marks; with more it is text, too
-_MAX_INDENT = 24  # columns before a fence's marks; deeper ones are text, too
-_CLOSING = _MAX_INDENT + _MAX_MARKS + 1  # units that closing a fence may take
-_INDENT = r"((?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*)"  # a block may be the first in an item of a list
+NOTHING = "…"  # sent for an empty text, which platforms refuse
+_MAX_MARKS = 16  # longer fences are plain text
+_MAX_INFO = 64  # characters after the fence; more make it plain text
+_MAX_INDENT = 24  # columns before the fence; more make it plain text
+_CLOSING = _MAX_INDENT + _MAX_MARKS + 1  # units needed to close a fence
+_INDENT = r"((?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*)"  # a code block can be the first block of a list item
 _OPENS = re.compile(_INDENT + r"(`{3,}|~{3,})(.*)")
 _BEGINS = re.compile(_INDENT + "[`~]")
 _CLOSES = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*")
@@ -28,7 +28,7 @@ _CLOSES = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*")
 class _Fence:
     indent: str
     marks: str
-    line: str  # that opened it
+    line: str  # the opening line
 
     @property
     def closing(self) -> str:
@@ -36,7 +36,7 @@ class _Fence:
 
     @property
     def opening(self) -> str:
-        """Where there is no list around it."""
+        """Opening line without the indentation of a list."""
         return self.line[len(self.indent) :]
 
     def is_closed_by(self, line: str) -> bool:
@@ -44,7 +44,7 @@ class _Fence:
         return bool(found and found[1].startswith(self.marks))
 
     def moved_left(self, text: str) -> str:
-        """The rest of the block without its indentation, and what follows as it is."""
+        """Remove the indentation from the rest of the block; the text after it stays unchanged."""
         lines = text.split("\n")
         for number, line in enumerate(lines):
             lines[number] = line[min(len(self.indent), len(line) - len(line.lstrip(" \t"))) :]
@@ -54,7 +54,7 @@ class _Fence:
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
-    """At least one part, none of them blank."""
+    """Split the text. Returns at least one part; no part is blank."""
     rest = sound(text)
     if not rest.strip():
         return (NOTHING,)
@@ -68,7 +68,7 @@ def split(text: str, limit: int) -> tuple[str, ...]:
 
 
 def _first(opening: str, rest: str, limit: int) -> tuple[str, str, str]:
-    """A part, what the next one has to begin with, and what is left."""
+    """Return the first part, the opening of the next one, and the rest."""
     at = _cut(rest, limit - units(opening) - _CLOSING)
     fence = _open_fence(opening + rest[:at])
     if fence and (before := _before_opener(rest[:at], fence)) and not _open_fence(opening + rest[:before]):
@@ -77,13 +77,13 @@ def _first(opening: str, rest: str, limit: int) -> tuple[str, str, str]:
     if fence is None:
         return part, "", left
     first, _, others = left.partition("\n")
-    if fence.is_closed_by(first):  # the cut came just before its end
+    if fence.is_closed_by(first):  # cut just before its end
         return f"{part}\n{fence.closing}", "", others
     return f"{part}\n{fence.closing}", f"{fence.opening}\n", fence.moved_left(left) if fence.indent else left
 
 
 def _cut(text: str, room: int) -> int:
-    """Where the first part ends."""
+    """Return the end of the first part."""
     window = prefix(text, room)
     least = len(window) // 2
     for separator in ("\n\n", "\n", " "):
@@ -99,26 +99,26 @@ def _cut(text: str, room: int) -> int:
 
 
 def _looks_like_fence(text: str, at: int) -> bool:
-    """Whether a line that began here would open or close a block of code, and does not begin here now."""
-    # No further ahead than what is there whenever a text is cut, or a text that grows would be cut elsewhere.
+    """Return True if a cut here would make the next line start like a fence when it did not before."""
+    # Reads no further than a cut always can, so that a growing text is cut at the same place.
     return text[at - 1 : at] != "\n" and _BEGINS.match(text, at, at + _MAX_INDENT + 1) is not None
 
 
 def _trimmed(rest: str, at: int) -> str:
-    """What is left after the cut: without the line's end, or the space, where it was."""
+    """Return the text after the cut without the line end or space at it."""
     left = rest[at:]
     return left.lstrip("\n") if left.startswith("\n") else left.removeprefix(" ")
 
 
 def _before_opener(piece: str, fence: _Fence) -> int:
-    """The place before a fence that was opened at the very end of the piece; 0: there is none."""
+    """Return the position before a fence that opens at the very end of the piece, else 0."""
     stripped = piece.rstrip("\n")
     at = len(stripped) - len(fence.line)
     return at if at > 0 and stripped.endswith(f"\n{fence.line}") else 0
 
 
 def _open_fence(text: str) -> _Fence | None:
-    """The block of code that the text leaves open."""
+    """Return the code block that the text leaves open."""
     fence: _Fence | None = None
     for line in text.split("\n"):
         if fence is None:
@@ -133,5 +133,5 @@ def _opened_by(line: str) -> _Fence | None:
     if found is None or len(found[1]) > _MAX_INDENT or len(found[2]) > _MAX_MARKS or len(found[3]) > _MAX_INFO:
         return None
     if found[2][0] == "`" and "`" in found[3]:
-        return None  # code within a line
+        return None  # inline code
     return _Fence(indent=found[1], marks=found[2], line=line)

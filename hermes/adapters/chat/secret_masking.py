@@ -1,4 +1,4 @@
-"""A platform whose messages may have a gap for something that must not be stored: it is filled as they are sent."""
+"""Platform wrapper that fills placeholders for secrets when a message is sent, so that no secret is stored."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SecretMaskingPlatform(Platform):
         return await self._platform.send_file(outgoing, path, text)
 
     async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
-        if self._gap not in text:  # else the message says more than is known here, and stays
+        if self._gap not in text:  # the sent message has a secret that is unknown here: keep it
             await self._platform.edit(outgoing, message, text)
 
     async def delete(self, outgoing: OutboxMessage, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What an operator can do on chat platforms: let people in, post without the agent, and see what became of it."""
+"""Operator actions on chat platforms: revoke pairings, post without the agent, read delivery progress."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hermes.ports.given import Clock
 from hermes.services.home import HomeService
 from hermes.services.pairing import PairingService
 
-POST = "send:"  # how the ids of these obligations begin
+POST = "send:"  # prefix of the outbox ids of posts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatServices:
-    platforms: Sequence[str]  # that are configured
+    platforms: Sequence[str]  # configured ones
     pairing: PairingService
     homes: HomeService
     outbox: Outbox
@@ -31,11 +31,11 @@ class ChatServices:
         return platform
 
     async def revoke(self, platform: str, user: str) -> bool:
-        """Nobody of that id may talk any more. True: the home channel was their direct chat, and is gone as well."""
+        """Revoke a pairing. Returns True if the home channel was the user's private chat, which is unset, too."""
         return await self.homes.leave(platform, await self.pairing.revoke(platform, user))
 
     async def address(self, platform: str, chat: str, thread: str) -> Place:
-        """Where a post goes: the home channel unless a chat is named, on the only platform unless one is named."""
+        """Return the place of a post: the named chat, else the home channel, of the named or only platform."""
         if chat:
             return Place(platform=self._only(platform), chat=chat, thread=thread)
         homes = [place for place in await self.homes.places() if platform in ("", place.platform)]
@@ -44,9 +44,7 @@ class ChatServices:
         if homes:
             return homes[0]
         on = f" on {self.check(platform)}" if platform or not self.platforms else ""
-        raise BadInputError(
-            f"there is no home channel{on}: say /sethome in the chat that is to be it", code="no_home"
-        )
+        raise BadInputError(f"there is no home channel{on}: send /sethome in a chat", code="no_home")
 
     def _only(self, platform: str) -> str:
         if not platform and len(self.platforms) == 1:
@@ -56,7 +54,7 @@ class ChatServices:
         return self.check(platform)
 
     async def post(self, name: str, place: Place, text: str) -> None:
-        """Have it said there; twice under the same name is once."""
+        """Enqueue a post. Posting twice under one name sends one message."""
         outgoing = OutboxMessage(id=f"{POST}{name}", kind=OutboxKind.NOTICE, place=place, text=text, at=self.clock())
         await self.outbox.enqueue(outgoing)
 
@@ -70,18 +68,18 @@ class ChatServices:
                 return {**state, "repeated": found.repeated}
             case DeadLetter():
                 return {"state": "failed", "problem": found.problem, "dead_letter": found.id}
-        raise BadInputError(f"nothing was posted as {name}", code="unknown_post")
+        raise BadInputError(f"there is no post {name}", code="unknown_post")
 
 
 def _which(platforms: Sequence[str]) -> BadInputError:
-    return BadInputError(f"say on which platform, with --platform: {' or '.join(platforms)}", code="unknown_platform")
+    return BadInputError(f"choose a platform with --platform: {' or '.join(platforms)}", code="unknown_platform")
 
 
 def _unknown(platform: str, platforms: Sequence[str]) -> str:
     if not platforms:
-        return "no chat platform is set up; `hermes setup telegram` or `hermes setup slack`"
+        return "no chat platform is set up; run `hermes setup telegram` or `hermes setup slack`"
     near = get_close_matches(platform, platforms, n=1)
-    known = f"did you mean {near[0]}?" if near else f"there is {_listed(platforms)}"
+    known = f"did you mean {near[0]}?" if near else f"the configured ones are {_listed(platforms)}"
     return f"{platform} is not configured: {known}"
 
 

@@ -1,8 +1,8 @@
-"""How the model is shown one message of a person, and in a shared conversation who wrote it. Pure.
+"""A person's message as the model sees it, in shared conversations with the name of the writer. Pure.
 
-Everything that the person did not write is fenced (fence.py): quotations, forwards, names. In a conversation that
-people share, each text begins with its writer's name in brackets. Nobody can forge such a label: a bracket with which
-a person begins a line gets a backslash.
+Everything that the person did not write is fenced (fence.py): quotes, forwards, names. In a shared conversation each
+text starts with its writer's name in brackets. A person cannot forge this label: a bracket at the start of a line
+gets a backslash.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _NAME_MAX_CHARS = 40
 _FORWARD_MAX_CHARS = 16_000
 _THREAD_MAX_CHARS = 64_000
 _MENTION_MAX_CHARS = 80
-_LIKE_A_NAME = re.compile(r"^([^\S\n]*)(?=\[)", re.MULTILINE)
-_BREAKS = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")  # that a model may take for a line's end
+_LINE_START_BRACKET = re.compile(r"^([^\S\n]*)(?=\[)", re.MULTILINE)
+_BREAKS = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")  # line breaks that a model may recognise
 _LABELS: Mapping[ForeignKind, str] = {
     ForeignKind.QUOTE: "in answer to",
     ForeignKind.OWN_QUOTE: "in answer to what you said",
@@ -37,35 +37,35 @@ _MAX_CHARS: Mapping[ForeignKind, int] = {
 }
 
 
-def as_shown(inbound: Inbound, *, shared: bool, marker: str) -> Inbound:
-    """With the text that a model is shown: what others wrote, then who speaks, then their own words."""
-    words = _with_mentions(guarded(inbound.text) if shared else inbound.text, inbound, marker)
+def for_model(inbound: Inbound, *, shared: bool, marker: str) -> Inbound:
+    """Return the message with the text for the model: foreign parts, then the speaker, then the person's text."""
+    words = _with_mentions(escape_brackets(inbound.text) if shared else inbound.text, inbound, marker)
     if shared:
-        words = f"{named(inbound, marker)} {words}".rstrip()
+        words = f"{speaker_label(inbound, marker)} {words}".rstrip()
     parts = (*(_shown(each, marker) for each in inbound.foreign), words)
     return replace(inbound, text="\n".join(filter(None, parts)))
 
 
-def named(inbound: Inbound, marker: str) -> str:
-    """The fenced name in brackets, or the platform's id of somebody who has none."""
+def speaker_label(inbound: Inbound, marker: str) -> str:
+    """Return the fenced name in brackets, or the user id if there is no name."""
     return f"[{fenced(shown_name(inbound) or inbound.user, marker)}]"
 
 
 def shown_name(inbound: Inbound) -> str:
-    """The person's name without brackets and what cannot be seen; empty: they have none."""
+    """Return the person's name without brackets and unprintable characters; may be empty."""
     visible = "".join(each if each.isprintable() and each not in "[]" else " " for each in inbound.user_name)
     return " ".join(visible.split())[:_NAME_MAX_CHARS].strip()
 
 
-def company_of(inbound: Inbound, *, shared: bool) -> ChatContext:
+def chat_context_of(inbound: Inbound, *, shared: bool) -> ChatContext:
     known = inbound.user_name if inbound.user_name != inbound.user else ""
     return ChatContext(kind=inbound.chat_type, chat=inbound.chat_name, person="" if shared else known, shared=shared)
 
 
-def guarded(text: str) -> str:
-    """No line but the first begins with a bracket."""
+def escape_brackets(text: str) -> str:
+    """Escape brackets at the start of all lines but the first."""
     first, line_end, others = _BREAKS.sub("\n", text).partition("\n")
-    return f"{first}{line_end}{_LIKE_A_NAME.sub(_escaped, others)}"
+    return f"{first}{line_end}{_LINE_START_BRACKET.sub(_escaped, others)}"
 
 
 def _shown(foreign: Foreign, marker: str) -> str:

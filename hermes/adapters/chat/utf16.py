@@ -1,20 +1,20 @@
-"""Text measured in UTF-16 units, of which an emoji takes two, as Telegram and others do."""
+"""Text length in UTF-16 units, as Telegram and others count it. An emoji takes two."""
 
 from __future__ import annotations
 
 
 def units(text: str) -> int:
-    """How long it is."""
+    """Return the length in UTF-16 units."""
     return len(text) + sum(character > "\uffff" for character in text) if not text.isascii() else len(text)
 
 
 def sound(text: str) -> str:
-    """The text with halves of surrogate pairs joined, or replaced where the other half is missing."""
+    """Join halves of surrogate pairs, and replace those without their other half."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def prefix(text: str, room: int) -> str:
-    """The longest beginning of the text that takes no more than so many units; no pair is taken apart."""
+    """Return the longest prefix of at most `room` units, without splitting a pair."""
     if units(text[:room]) <= room:
         return text[:room]
     low, high = room // 2, room
@@ -25,5 +25,5 @@ def prefix(text: str, room: int) -> str:
 
 
 def between(text: str, offset: int, length: int) -> str:
-    """What an entity of that place covers."""
+    """Return the text of an entity at this offset."""
     return text.encode("utf-16-le")[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")

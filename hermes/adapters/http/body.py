@@ -1,7 +1,7 @@
-"""A request's JSON body, from untrusted bytes to plain values, or a 4xx that says what is wrong with it.
+"""JSON request bodies: untrusted bytes to plain values, or a 4xx that tells what is wrong.
 
-Limits come before parsing: size, time, number of values, depth. JSON is taken strictly: UTF-8 without a byte order
-mark, no NaN or Infinity, no key twice in one object, no integer beyond 64 bits, no number too large for a float.
+Limits come before parsing: size, time, number of values, depth. JSON is parsed strictly: UTF-8 without a byte order
+mark, no NaN or Infinity, no duplicate keys, no integer beyond 64 bits, no number too large for a float.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hermes.adapters.http.problem import refusal
 from hermes.domain.errors import BadInputError
 
 MAX_DEPTH = 64
-MAX_VALUES = 100_000  # with the size limit this bounds parsing to about 0.1 s, whatever the body is
+MAX_VALUES = 100_000  # with the size limit this bounds parsing to about 0.1 s
 
-_LARGE_BYTES = 2**18  # above this the event loop does not wait for it
+_LARGE_BYTES = 2**18  # larger bodies are parsed in a thread
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_ONE_KIND = bytes.maketrans(b"{}", b"[]")  # which bracket closes which is the parser's business
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")  # the parser checks which bracket closes which
 
 
 async def read_json(request: web.Request, *, limit_bytes: int, timeout_s: float) -> Any:
@@ -42,7 +42,7 @@ async def read(request: web.Request, *, limit_bytes: int, timeout_s: float) -> b
         message = f"The body did not arrive within {timeout_s:g} s."
         raise refusal(408, "request_timeout", message, close=True) from None
     except web.RequestPayloadError as error:
-        raise refusal(400, "invalid_body", "The body is not what its headers announce.", close=True) from error
+        raise refusal(400, "invalid_body", "The body does not match its headers.", close=True) from error
 
 
 async def _read(request: web.Request, limit_bytes: int) -> bytes:
@@ -60,10 +60,10 @@ async def _read(request: web.Request, limit_bytes: int) -> bytes:
 
 def parse(body: bytes) -> Any:
     if body.startswith(b"\xef\xbb\xbf"):
-        _refuse("The body begins with a byte order mark; send plain UTF-8.")
+        _refuse("The body starts with a byte order mark; send plain UTF-8.")
     too_deep = f"The body is nested more than {MAX_DEPTH} levels deep."
     unpaired = _brackets_beyond_depth(body)
-    if len(unpaired) > MAX_DEPTH:  # fewer may as well be a syntax error, and then the parser says where
+    if len(unpaired) > MAX_DEPTH:  # with fewer the parser reports the syntax error
         _refuse(too_deep)
     try:
         value = json.loads(
@@ -83,17 +83,17 @@ def parse(body: bytes) -> Any:
 
 
 def _brackets_beyond_depth(body: bytes) -> bytes:
-    """What is left of the brackets outside strings when MAX_DEPTH times the innermost pairs have been removed.
+    """Return the brackets outside strings that are left after removing the innermost pairs MAX_DEPTH times.
 
-    Only whole-body operations that run in C: a loop over 8 MiB in Python would stop everybody else for a second.
+    Uses whole-body operations that run in C: a Python loop over 8 MiB would block the event loop for a second.
     """
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if unescaped.count(b'"') > 2 * MAX_VALUES:
-        _refuse(f"The body holds more than {MAX_VALUES:,} strings.")
+        _refuse(f"The body has more than {MAX_VALUES:,} strings.")
     outside = re.sub(rb'"[^"]*"?', b"", unescaped)
     brackets = outside.translate(_ONE_KIND, _NOT_BRACKETS)
     if outside.count(b",") + len(brackets) > MAX_VALUES:
-        _refuse(f"The body holds more than {MAX_VALUES:,} values.")
+        _refuse(f"The body has more than {MAX_VALUES:,} values.")
     for _ in range(MAX_DEPTH):
         if not brackets:
             break
@@ -110,19 +110,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int:
     if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
-        _refuse("The body holds an integer that does not fit into 64 bits.")
+        _refuse("The body has an integer that does not fit into 64 bits.")
     return int(digits)
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        _refuse("The body holds a number that is too large.")
+        _refuse("The body has a number that is too large.")
     return value
 
 
 def _constant(name: str) -> NoReturn:
-    _refuse(f"The body holds {name}, which is not JSON.")
+    _refuse(f"The body has {name}, which is not JSON.")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -1,8 +1,8 @@
-"""One client's connection: what aiohttp leaves out about clients that are slow, too many, or gone.
+"""Client connection: timeouts and limits that aiohttp lacks, for slow, too many and lost clients.
 
-Rules: a request's head arrives within `header_timeout_s` of its first byte (of the connection, for the first one);
-a client that takes nothing for `stall_timeout_s` is dropped; a door decides at once who may come in; whoever works
-for a client can wait for `lost`. Timers are the loop's own: an idle connection costs one of them.
+A request's head must arrive within `header_timeout_s` of its first byte (of the connection, for the first one). A
+client that reads nothing for `stall_timeout_s` is dropped. An admission decides immediately about a new connection.
+Handlers can wait for `lost`. Timers are those of the event loop: an idle connection costs one of them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
 KEEPALIVE_S = 75.0
-_END_OF_HEAD = b"\r\n\r\n"  # and of a body in chunks
+_END_OF_HEAD = b"\r\n\r\n"  # also of a chunked body
 
 
 class ConnectionAdmission(Protocol):
     def admit(self, transport: asyncio.Transport) -> str | None:
-        """A name for the connection, or None: it is closed without a word."""
+        """Return a name for the connection; None closes it without an answer."""
 
     def release(self, name: str) -> None: ...
     def set_busy(self, name: str, *, busy: bool) -> None:
-        """A request on it is being answered, or none is any more."""
+        """Note if a request on it is being answered."""
 
     def set_known(self, name: str) -> None:
-        """A request on it had a valid key."""
+        """Note that a request on it had a valid key."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,19 +46,19 @@ class _Stranger:
 
 
 class PeerLimit:
-    """Limits connections in all and from one address, so that idle strangers lock nobody out.
+    """Connection limits in all and per address, so that idle unauthenticated clients cannot lock out others.
 
-    Connections on which no request had a valid key yet are a pool of their own for each address. It is as large as
-    that of the others: a client may open all of its connections before it sends the first request. In a full pool the
-    oldest idle one gives way to a newcomer.
+    Connections without a valid key so far are a separate pool per address. It is as large as the other pool: a
+    client may open all its connections before its first request. In a full pool a new connection replaces the oldest
+    idle one.
     """
 
     def __init__(self, *, in_all: int, per_peer: int) -> None:
         self._in_all = in_all
         self._per_peer = per_peer
-        self._strangers: dict[str, _Stranger] = {}  # the oldest first
+        self._strangers: dict[str, _Stranger] = {}  # oldest first
         self._strangers_of: Counter[str] = Counter()
-        self._known: dict[str, str] = {}  # the address of each
+        self._known: dict[str, str] = {}  # address of each
         self._known_of: Counter[str] = Counter()
         self._numbers = itertools.count()
         self._quiet_until = 0.0
@@ -98,7 +98,7 @@ class PeerLimit:
         return len(self._strangers) + len(self._known) < self._in_all or self._evict()
 
     def _evict(self, peer: str | None = None) -> bool:
-        """Drop the oldest idle stranger, of that address if one is given. False: there is none."""
+        """Drop the oldest idle unauthenticated connection, optionally of one address. False: there is none."""
         for name, each in self._strangers.items():
             if not each.busy and peer in (None, each.peer):
                 self.release(name)
@@ -107,13 +107,13 @@ class PeerLimit:
         return False
 
     def _complain(self, peer: str) -> None:
-        """Once a minute, not for each of a flood."""
+        """Log at most once a minute."""
         now = asyncio.get_running_loop().time()
         if now >= self._quiet_until:
             self._quiet_until = now + 60
             here = self._strangers_of[peer] + self._known_of[peer]
             in_all = len(self._strangers) + len(self._known)
-            logger.warning("too many connections: {} in all, {} from {}", in_all, here, peer)
+            logger.warning("http: too many connections: {} in all, {} from {}", in_all, here, peer)
 
 
 def _decrease(counted: Counter[str], peer: str) -> None:
@@ -145,15 +145,15 @@ class Connection(web.RequestHandler):
             loop=asyncio.get_running_loop(),
             keepalive_timeout=KEEPALIVE_S,
             access_log=cast("Any", None),
-            auto_decompress=False,  # compressed bodies are refused, so nobody has to unpack a bomb to discard it
+            auto_decompress=False,  # compressed bodies are refused, so that they need not be unpacked
         )
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self._door = door
         self._name: str | None = None
         self._wire: asyncio.Transport | None = None
         self._busy = False
-        self._body: StreamReader = EMPTY_PAYLOAD  # of the last request whose head has come
-        self._half = False  # whether bytes have come that are part of the next head, and not all of it
+        self._body: StreamReader = EMPTY_PAYLOAD  # body of the last request
+        self._half = False  # a part of the next head has arrived
         self._header_timeout_s = header_timeout_s
         self._stall_timeout_s = stall_timeout_s
         self._head_timer: asyncio.TimerHandle | None = None
@@ -182,15 +182,15 @@ class Connection(web.RequestHandler):
             self._await_head()
         heads, taken = self._request_count, self._body.total_bytes
         super().data_received(data)
-        if not data:  # the base looks again at what it has held back
+        if not data:  # the base class processes data that it held back
             return
         if self._request_count > heads and self._messages:
             self._body, taken = self._messages[-1][1], 0
-        end = len(data) - (self._body.total_bytes - taken)  # of what is not the last body
+        end = len(data) - (self._body.total_bytes - taken)  # end of the data that is not the last body
         self._half = end > 0 and not data.endswith(_END_OF_HEAD, 0, end)
 
     def is_known(self) -> None:
-        """A request on it had a valid key."""
+        """Note that a request on it had a valid key."""
         if self._name is not None:
             self._door.set_known(self._name)
 
@@ -203,11 +203,11 @@ class Connection(web.RequestHandler):
     def request_ended(self) -> None:
         self._set_busy(busy=False)
         if self._half and not self._messages and self._head_timer is None:
-            self._await_head()  # it came behind the request that was just answered
+            self._await_head()  # the next head arrived during the last request
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stall_timer = self._loop.call_later(self._stall_timeout_s, self._drop, "takes nothing of its answer")
+        self._stall_timer = self._loop.call_later(self._stall_timeout_s, self._drop, "does not read its answer")
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -221,12 +221,14 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What never reached a handler, or failed behind them all. The base would show tracebacks in debug mode."""
+        """Answer errors that never reached a handler. The base class would show tracebacks in debug mode."""
         if request.writer.output_size > 0 or self.lost.done():
-            raise ConnectionError("part of another answer was sent already, or nobody is there to read one")
+            raise ConnectionError("a part of another answer was sent, or the client is gone")
         if status == 400:
             detail = (message or "").partition("\n")[0].rstrip(":")
-            said = problem.Problem(status=400, code="invalid_http", message=f"This is not an HTTP request: {detail}")
+            said = problem.Problem(
+                status=400, code="invalid_http", message=f"The request is not valid HTTP: {detail}"
+            )
         else:
             said = problem.of_error(exc if isinstance(exc, Exception) else RuntimeError("no exception given"))
         response = said.response()
@@ -236,7 +238,7 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """What the framework refuses in front of our layers (an unknown expectation, say) is told like the rest."""
+        """Translate refusals of the framework, such as an unknown expectation."""
         if isinstance(resp, web.HTTPException):
             resp = problem.of_error(resp).response()
         return await super().finish_response(request, resp, start_time)
@@ -247,10 +249,12 @@ class Connection(web.RequestHandler):
             self._door.set_busy(self._name, busy=busy)
 
     def _await_head(self) -> None:
-        self._head_timer = self._loop.call_later(self._header_timeout_s, self._drop, "sends no whole request")
+        self._head_timer = self._loop.call_later(
+            self._header_timeout_s, self._drop, "does not complete its request head"
+        )
 
     def _drop(self, why: str) -> None:
-        logger.debug("dropped a client that {}", why)
+        logger.debug("http: dropped a client that {}", why)
         if self._wire is not None:
             self._wire.abort()
 
@@ -263,7 +267,7 @@ def connection_of(request: web.BaseRequest) -> Connection:
 
 @web.middleware
 async def watch_heads(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The outermost layer: the head is complete when this runs."""
+    """Outermost middleware: the request head is complete when it runs."""
     connection = connection_of(request)
     connection.request_began()
     try:

@@ -1,4 +1,4 @@
-"""Server-sent events. The connection drops a reader that takes nothing; here a write simply waits its turn."""
+"""Server-sent events. The connection drops a client that does not read; a write here waits its turn."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PIECES_A_ROUND: Final = 16  # of all streams together: half a megabyte takes a f
 
 
 def frame(data: Any, event: str = "", place: str = "") -> bytes:
-    """An event as it is sent. `place` is where a client that comes back can go on from."""
+    """Encode an event. `place` is the id from which a client can continue."""
     name = f"event: {event}\n".encode() if event else b""
     number = f"id: {place}\n".encode() if place else b""
     return b"".join((number, name, b"data: ", presentation.encode(data), b"\n\n"))
 
 
 class Turnstile:
-    """Lets a few through in each round of the event loop, in the order they came."""
+    """Lets a few writes through in each iteration of the event loop, first come, first served."""
 
     def __init__(self, per_round: int = PIECES_A_ROUND) -> None:
         self._per_round = per_round
@@ -39,7 +39,7 @@ class Turnstile:
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
         for _ in range(min(self._per_round, len(self._waiting))):
             passed = self._waiting.popleft()
-            if not passed.done():  # else whoever waited has left
+            if not passed.done():  # else the waiting task was cancelled
                 passed.set_result(None)
         if self._waiting:
             loop.call_soon(self._release, loop)
@@ -56,9 +56,9 @@ class EventStream:
         await self.send_frame(frame(data, event))
 
     async def send_frame(self, encoded: bytes) -> None:
-        """Send an event in pieces, so that a long one neither holds up others nor fills a buffer for each reader.
+        """Send an event in pieces, so that a long one neither delays others nor fills a buffer for each reader.
 
-        If this is cancelled in between, whatever is sent next sends the rest first.
+        If it is cancelled in between, the next send finishes it first.
         """
         await self._send_unsent()
         if len(encoded) <= PIECE_BYTES:
@@ -80,7 +80,7 @@ class EventStream:
         await self.send_frame(b"data: [DONE]\n\n")
 
     async def fail(self, problem: Problem) -> None:
-        """The last thing a failed stream says. No [DONE] follows: what came before is not an answer."""
+        """Send an error as the last event. No [DONE] follows: the text so far is not an answer."""
         await self.send(problem.body())
 
 
@@ -89,7 +89,7 @@ STREAM = web.RequestKey("event_stream", EventStream)
 
 
 async def open_stream(request: web.Request) -> EventStream:
-    """From here on the request's errors are events of its stream."""
+    """Start a stream. Later errors of the request become events of it."""
     stream = EventStream(request.app[TURNSTILE])
     await stream.response.prepare(request)
     request[STREAM] = stream

@@ -1,7 +1,7 @@
-"""Who may use the API over TCP: the right Host, a listed Origin if there is one, and the owner's key or a named one.
+"""Access control of the API over TCP: Host, Origin, and the owner's key or a named key.
 
-The key is demanded on loopback too: every program and every web page on the machine can reach it. Host is checked
-against DNS rebinding, except where nothing is given away (the open routes, which probes reach by any address).
+The key is required on loopback, too: every program and web page on the machine can connect. Host is checked against
+DNS rebinding, except on the open routes, which reveal nothing and which probes reach by any address.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _ALLOWED_HEADERS = (
     parameter.LAST_EVENT_HEADER,
 )
 _SEND_THE_KEY = (
-    "Send the API key as `Authorization: Bearer KEY`. It is in the file api.key of Hermes' home, unless "
-    "HERMES_API_KEY or api.key_file names another; `hermes keys create` makes keys for others."
+    "Send the API key as `Authorization: Bearer KEY`. It is in the file api.key of Hermes' home, or where "
+    "HERMES_API_KEY or api.key_file point; `hermes keys create` creates keys for others."
 )
 _EXPOSED_HEADERS = (parameter.SESSION_HEADER, parameter.TURN_HEADER, parameter.REPLAY_HEADER, "Retry-After")
 
@@ -59,9 +59,7 @@ class RequestGuard:
             self._check_host(request)
         origin = request.headers.get("Origin")
         if origin is not None and origin not in self.cors_origins:
-            raise refusal(
-                403, "origin_not_allowed", "Web pages of this origin may not use this API (api.cors_origins)."
-            )
+            raise refusal(403, "origin_not_allowed", "This origin is not allowed (api.cors_origins).")
         if origin is not None and request.method == "OPTIONS":
             return self._preflight(request)
         if not is_open:
@@ -80,11 +78,11 @@ class RequestGuard:
         match = _HOST.fullmatch(request.headers.get("Host", ""))
         name = _bare(match[1]) if match else ""
         if name not in self._hosts and not _is_loopback(name):
-            message = "This name is not one of this server's (api.allowed_hosts), so the request is not for it."
+            message = "This host name is not allowed (api.allowed_hosts)."
             raise refusal(421, "host_not_allowed", message)
 
     async def _check_key(self, request: web.Request) -> None:
-        """The owner's key, or a named one, which the request is marked with."""
+        """Check the owner's key or a named key. A named key is stored in the request."""
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         given = given.strip()
         if scheme.lower() != "bearer" or not given:
@@ -94,15 +92,15 @@ class RequestGuard:
             return
         key = await self._keys.find(given)
         if key is None:
-            raise _unauthorized("invalid_api_key", f"This is not the API key. {_SEND_THE_KEY}")
+            raise _unauthorized("invalid_api_key", f"The API key is wrong. {_SEND_THE_KEY}")
         if (state := self._keys.state(key)) is not KeyState.ACTIVE:
-            logger.warning("api key {}: refused, it is {}", key.name, state)
+            logger.warning("api key {}: refused, key is {}", key.name, state)
             raise _unauthorized(f"{state}_api_key", f"The key {key.name} is {state}: ask the owner for a new one.")
         request[KEY] = key
 
     def _preflight(self, request: web.Request) -> web.Response:
         asked = request.headers.get("Access-Control-Request-Headers", "").split(",")
-        # what the OpenAI client for browsers adds to each request, under names that change
+        # added by the OpenAI client for browsers, under changing names
         stainless = [
             name.strip() for name in asked if re.fullmatch(r"\s*x-stainless-[a-z-]+\s*", name, re.IGNORECASE)
         ]

@@ -1,7 +1,7 @@
-"""Scope of named API keys: which routes they may use, and that their budget is not used up.
+"""Scope of named API keys: allowed routes and the daily budget.
 
-A route that is not listed here is for the owner's key only. What a key may reach within a route is decided by
-`OwnSessions`.
+A route that is not listed here is for the owner's key only. `OwnSessions` decides what a key may reach within a
+route.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes.services.keys import KeyService
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
-CALLER: ContextVar[ApiKey | None] = ContextVar("caller")  # None: the owner; not set: nobody, and nothing is allowed
+CALLER: ContextVar[ApiKey | None] = ContextVar("caller")  # None: the owner; unset: no access
 KEY = web.RequestKey("key", ApiKey)
 
 ROUTES = frozenset(
@@ -51,12 +51,12 @@ ROUTES = frozenset(
         "POST /api/commands",
     }
 )
-_FREE = ("/stop",)  # of the requests that change something, those that cost nothing
+_FREE = ("/stop",)  # changing requests that cost nothing
 REFUSED_COMMANDS = frozenset({"processes", "yolo"})
 
 
 def may_approve() -> bool:
-    """Return whether the caller of this request may allow tool calls: a named key may only deny them."""
+    """Return True if the caller may allow tool calls. A named key may only deny them."""
     return CALLER.get(None) is None
 
 
@@ -80,15 +80,15 @@ class KeyScope:
         if request.method != "POST" or request.path.endswith(_FREE) or not (key.day_tokens or key.day_usd):
             return
         if key.has_spent(await self._keys.used_today(key)):
-            logger.warning("api key {}: refused, its budget of today is used up", key.name)
-            message = f"The key {key.name} has used its budget of today (UTC). Nothing was stored."
+            logger.warning("api key {}: refused, daily budget is used up", key.name)
+            message = f"The key {key.name} has used up its daily budget (UTC). Nothing was stored."
             raise ProblemError(Problem(status=402, code="key_budget_exceeded", message=message))
 
 
 def _check_route(request: web.Request, key: ApiKey) -> None:
     resource = request.match_info.route.resource
     if resource is None:
-        return  # no such route: the handler says so
+        return  # unknown route: the handler answers
     if f"{request.match_info.route.method} {resource.canonical}" not in ROUTES:
         logger.warning("api key {}: refused {} {}", key.name, request.method, resource.canonical)
-        raise refusal(403, "not_for_this_key", "This address is for the owner's key only.")
+        raise refusal(403, "not_for_this_key", "This route is for the owner's key only.")

@@ -1,7 +1,7 @@
-"""A server's life: open, intake closed, leaving, over.
+"""Life cycle of a server: open, intake closed, leaving, stopped.
 
-Closing the intake refuses new turns while running answers go on. Leaving ends those who only watch. When the grace
-is over, whoever still waits for an answer is told that it is stored and goes on later, and the connections close.
+Closing the intake refuses new turns while running answers continue. Leaving ends pure watchers. After the grace
+period, clients that still wait are told that their message is stored and continues later, and connections close.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hermes.system import own_ports
 
 T = TypeVar("T")
 
-_LAST_WORDS_S = 1.0  # for the clients that are told at the end of the grace
+_LAST_WORDS_S = 1.0  # for the last answers at the end of the grace period
 
 
 class Lifetime:
-    """Made on the running loop."""
+    """State of a server. Create it on the running event loop."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -32,7 +32,7 @@ class Lifetime:
 
     def check_intake(self) -> None:
         if not self.intake_open:
-            raise StoppingError("The daemon is stopping and takes no new messages. Nothing was stored; try again.")
+            raise StoppingError("The daemon is stopping and accepts no new messages. Nothing was stored; try again.")
 
     def close_intake(self) -> None:
         self.intake_open = False
@@ -47,7 +47,7 @@ class Lifetime:
 
 
 async def until(work: Coroutine[Any, Any, T], *ends: asyncio.Future[None]) -> T | None:
-    """The work's result; None when one of the ends came first and the work was given up."""
+    """Run the work until one of the futures is done. Returns its result, or None if it was cancelled."""
     task = asyncio.create_task(work)
     try:
         futures: list[asyncio.Future[Any]] = [task, *ends]
@@ -74,14 +74,14 @@ class Listener:
         header_timeout_s: float,
         stall_timeout_s: float,
     ) -> None:
-        # What comes in at the very last moment is not waited for: it was never told that anybody listens.
+        # Connections of the last moment are not waited for: their clients have got no answer yet.
         self._runner = web.AppRunner(app, shutdown_timeout=_LAST_WORDS_S)
         self._lifetime = lifetime
         self._door = door
         self._header_timeout_s = header_timeout_s
         self._stall_timeout_s = stall_timeout_s
         self._server: asyncio.Server | None = None
-        self._ports: list[int] = []  # none for a Unix socket
+        self._ports: list[int] = []  # empty for a Unix socket
 
     async def open(self, listen: Callable[[Callable[[], Connection]], Awaitable[asyncio.Server]]) -> asyncio.Server:
         await self._runner.setup()

@@ -1,4 +1,4 @@
-"""Headers, path parts and query parameters: checked once, here, before anything acts on them."""
+"""Checks of headers, path segments and query parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 
 def session_id(text: str, param: str) -> SessionId:
     if not re.fullmatch(SESSION_ID_PATTERN, text):
-        message = "A session id is 1 to 128 letters, digits and _ . : - and begins with a letter or digit."
+        message = "A session id must be 1 to 128 letters, digits and _ . : - and start with a letter or digit."
         raise BadInputError(message, param=param, code="invalid_session_id")
     return SessionId(text)
 
@@ -45,7 +45,7 @@ def session_in_query(request: web.Request, name: str) -> SessionId | None:
 def idempotency_key(request: web.Request) -> str | None:
     text = header(request, IDEMPOTENCY_HEADER)
     if text is not None and not re.fullmatch(_IDEMPOTENCY_PATTERN, text):
-        message = "An Idempotency-Key is 1 to 255 printable ASCII characters."
+        message = "An Idempotency-Key must be 1 to 255 printable ASCII characters."
         raise BadInputError(message, param=IDEMPOTENCY_HEADER, code="invalid_idempotency_key")
     return text
 
@@ -62,7 +62,7 @@ def _flag(text: str | None, name: str, code: str) -> bool:
     if text is None:
         return False
     if text.lower() not in _FLAGS:
-        raise BadInputError(f"{name} is 1 or 0.", param=name, code=code)
+        raise BadInputError(f"{name} must be 1 or 0.", param=name, code=code)
     return _FLAGS[text.lower()]
 
 
@@ -78,5 +78,5 @@ def integer(request: web.Request, name: str, *, low: int, high: int) -> int | No
     if text is None:
         return None
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
-        raise BadInputError(f"{name} is a whole number from {low} to {high}.", param=name, code="invalid_value")
+        raise BadInputError(f"{name} must be a whole number from {low} to {high}.", param=name, code="invalid_value")
     return int(text)

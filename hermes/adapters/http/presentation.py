@@ -1,6 +1,6 @@
-"""What sessions, events and figures look like from outside: JSON-able values, the same on every HTTP surface.
+"""Public JSON form of sessions, events and figures, the same on every HTTP surface.
 
-Times are seconds since the epoch. Nothing here decides anything; a name that is public stays public.
+Times are seconds since the epoch. No decisions here. Public names never change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 
 
 def encode(value: Any) -> bytes:
-    """Compact UTF-8. Half a surrogate pair, which a model can produce, becomes `?` instead of an error."""
+    """Encode as compact UTF-8. Half a surrogate pair, which a model can produce, becomes `?`."""
     return _ENCODER.encode(value).encode("utf-8", "replace")
 
 
@@ -96,12 +96,12 @@ def trace_line(line: TraceLine) -> JsonObject:
 
 
 def dead_letter(letter: DeadLetter) -> JsonObject:
-    """Without what it says: a listing is not the place for a person's text."""
+    """Return a dead letter without its text, which does not belong in a list."""
     outgoing = letter.undelivered
     return {
         "id": letter.id,
         "kind": "message" if outgoing is None else outgoing.kind.value,
-        "place": None if outgoing is None else plain(outgoing.place),  # where it could not be said
+        "place": None if outgoing is None else plain(outgoing.place),  # where it could not be delivered
         "session": letter.session,
         "turn": letter.turn,
         "problem": letter.problem,
@@ -139,5 +139,5 @@ def event_name(event: Event) -> str:
 
 
 def plain(value: Any) -> JsonObject:
-    """A value object's own fields, by their own names."""
+    """Return a value object's fields by name."""
     return dataclasses.asdict(value)

@@ -1,7 +1,7 @@
-"""Errors as OpenAI clients know them, and the one table that says which error is which status.
+"""Errors in the format of the OpenAI API, and the table of their status codes.
 
-HermesErrors and failed turns are translated here and nowhere else. What nobody foresaw becomes a 500 with an id
-that is also in the log; a client never sees a traceback.
+HermesErrors and failed turns are translated only here. An unexpected error becomes a 500 with an id that is also in
+the log; a client never sees a traceback.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Problem:
     param: str | None = None
     retry_after_s: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    close: bool = False  # what is left of the request is not worth reading
+    close: bool = False  # the rest of the request is not read
 
     def body(self) -> presentation.JsonObject:
         kind = "server_error" if self.status >= 500 else _TYPES.get(self.status, "invalid_request_error")
@@ -59,7 +59,7 @@ class Problem:
 
 
 class ProblemError(Exception):
-    """A request that ends here, with what to tell the client."""
+    """Ends a request with an error answer."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -72,7 +72,7 @@ def refusal(status: int, code: str, message: str, *, close: bool = False) -> Pro
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
-_ERRORS: tuple[tuple[type[HermesError], int, str], ...] = (  # the first that fits
+_ERRORS: tuple[tuple[type[HermesError], int, str], ...] = (  # the first match counts
     (BadInputError, 400, "invalid_value"),
     (BusyError, 429, "busy"),
     (StoppingError, 503, "stopping"),
@@ -84,7 +84,7 @@ _ERRORS: tuple[tuple[type[HermesError], int, str], ...] = (  # the first that fi
     (StorageError, 500, "storage_error"),
     (HermesError, 500, "internal_error"),
 )
-_OWN_STATUS = {  # bad input with a status of its own
+_OWN_STATUS = {  # bad input with its own status
     "idempotency_mismatch": 422,
     "unknown_dead_letter": 404,
     "unknown_process": 404,
@@ -118,7 +118,7 @@ _FAILURES: dict[FailureKind, tuple[int, str]] = {
     FailureKind.SUSPENDED: (409, "session_suspended"),
     FailureKind.INTERNAL: (500, "internal_error"),
 }
-_FAILURE_RETRY_S = 5.0  # when the endpoint did not say
+_FAILURE_RETRY_S = 5.0  # if the endpoint gave none
 
 
 def of_error(error: Exception) -> Problem:
@@ -133,14 +133,14 @@ def of_error(error: Exception) -> Problem:
 
 
 def of_failure(failure: Failure, *, keyed: bool) -> Problem:
-    """A turn that was accepted and has no answer; `keyed` if its request had an Idempotency-Key."""
+    """Translate a failed turn. `keyed`: its request had an Idempotency-Key."""
     status, code = _FAILURES[failure.kind]
     if status not in (429, 503):
         return Problem(status=status, code=code, message=failure.message)
     how = "under a new Idempotency-Key" if keyed else "again"
     message = (
-        f"{failure.message.rstrip('.')}. The message is stored: `/retry` in its session tries it again; "
-        f"to send it {how} would store it once more."
+        f"{failure.message.rstrip('.')}. The message is stored: `/retry` in its session retries it; "
+        f"sending it {how} would store it twice."
     )
     retry_after_s = failure.retry_after_s or _FAILURE_RETRY_S
     return Problem(status=status, code=code, message=message, retry_after_s=retry_after_s)
@@ -163,15 +163,15 @@ def _of_hermes_error(error: HermesError) -> Problem:
 
 
 def _of_http_exception(error: web.HTTPException) -> Problem:
-    """What the framework itself refuses: unknown paths and methods, mostly."""
+    """Translate an error of the framework, such as an unknown path."""
     code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-    text = {404: "There is nothing at this address.", 405: "This address does not take this method."}
+    text = {404: "There is no such route.", 405: "This route does not support this method."}
     return Problem(status=error.status, code=code, message=text.get(error.status, error.reason), headers=headers)
 
 
 def _of_surprise(error: Exception) -> Problem:
     error_id = uuid.uuid4().hex[:12]
-    logger.opt(exception=error).error("error {}: a request failed in an unforeseen way", error_id)
-    message = f"Something went wrong inside Hermes. The log has the details under error id {error_id}."
+    logger.opt(exception=error).error("http: unexpected error {}", error_id)
+    message = f"Internal error. The log has the details under error id {error_id}."
     return Problem(status=500, code="internal_error", message=message)

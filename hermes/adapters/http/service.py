@@ -1,6 +1,6 @@
-"""What every handler of both HTTP surfaces works with, and the layers each request goes through.
+"""Services and middlewares that the handlers of both HTTP surfaces share.
 
-The API and the admin socket mount the same handlers; who may reach them is decided in front of this.
+The API and the admin socket mount the same handlers. Access control is in front of this.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Service:
     new_turn_id: Callable[[], TurnId]
     clock: Clock
     lifetime: Lifetime
-    platform: str = "api"  # what sessions that begin here are said to come from
+    platform: str = "api"  # platform of sessions that start here
     model_name: str = "hermes"
     max_body_bytes: int = 8 * 2**20
     body_timeout_s: float = 30
@@ -62,7 +62,7 @@ class Service:
     allow_yolo: bool = True
 
     def source(self, request: web.Request, user: str = "") -> Source:
-        """Where a request's message comes from: a named key, else the owner."""
+        """Return the source of a request's message: a named key, else the owner."""
         if (key := request.get(KEY)) is not None:
             return Source(platform=key.platform, user=key.name, role=key.role)
         return Source(platform=self.platform, user=user, role=Role.OWNER)
@@ -71,11 +71,11 @@ class Service:
         return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
 
     async def read_fields(self, request: web.Request) -> dict[str, Any]:
-        """The body's fields; there need not be a body."""
+        """Return the fields of the optional body."""
         return given(await self.read_json(request)) if request.can_read_body else {}
 
-    async def look_at(self, session: SessionId, *, exact: bool = False) -> SessionView:
-        """That conversation, wherever compressions have taken it; not the one that somebody began after it."""
+    async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        """Return this conversation across compressions, but not a new one that followed it."""
         if not exact:
             session = (await self.sessions.conversation(session)).id
         return await self.sessions.view(session, exact=True)
@@ -85,7 +85,7 @@ class Service:
         return presentation.process(view, now=self.clock(), blocks=blocks, explanation=explanation)
 
     def models(self) -> list[str]:
-        """Our own name first, then the real model's."""
+        """Return our own name, then the configured model's."""
         return list(dict.fromkeys(filter(None, (self.model_name, self.operations.model()))))
 
 
@@ -105,9 +105,9 @@ def application(routes: list[web.RouteDef], *guards: Middleware) -> web.Applicat
 async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except Exception as error:  # the outermost edge: every error becomes an answer, none is lost
+    except Exception as error:  # outermost handler: every error becomes an answer
         if isinstance(error, ConnectionError) and connection_of(request).lost.done():
-            raise  # nobody is there to be told
+            raise  # the client is gone
         found = problem.of_error(error)
         if STREAM not in request:
             return found.response()
@@ -116,7 +116,7 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
 
 
 def remember_session(request: web.Request, session: SessionId) -> SessionId:
-    """The effective id, for the response's header, whatever the response will be."""
+    """Store the effective session id for the response header."""
     request[SESSION] = session
     return session
 
@@ -130,5 +130,5 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers[TURN_HEADER] = receipt.turn
         if receipt.duplicate:
             response.headers[REPLAY_HEADER] = "true"
-        if response.status >= 400:  # client libraries repeat by themselves, and this message is stored
+        if response.status >= 400:  # the message is stored: client libraries must not retry
             response.headers["X-Should-Retry"] = "false"

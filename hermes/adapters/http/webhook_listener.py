@@ -1,4 +1,4 @@
-"""HTTP server for what chat platforms bring: bounded connections, heads, bodies and time, the same for each."""
+"""HTTP server for chat webhooks, with limits on connections, heads, bodies and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes.adapters.http.connection import PeerLimit, connection_of, watch_head
 from hermes.adapters.http.listener import Lifetime, Listener, until
 
 MAX_BODY_BYTES = 1 << 20
-MAX_CONNECTIONS = 256  # a proxy in front of it is one address
+MAX_CONNECTIONS = 256  # a proxy in front has one address
 HEADER_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 10.0
 
@@ -20,9 +20,9 @@ BODY_TIMEOUT_S = 10.0
 def webhook_listener(
     path: str, answer: Callable[[web.Request], Coroutine[Any, Any, web.Response]], *, gives_up: bool = False
 ) -> Listener:
-    """A listener that is not open yet, for POST requests to one path.
+    """Return a listener, not yet open, for POST requests to one path.
 
-    `gives_up`: the answer is cancelled when the client leaves or the listener stops; the platform sends it again.
+    `gives_up` cancels the answer when the client leaves or the listener stops; the platform sends it again.
     """
     lifetime = Lifetime()
 
@@ -37,14 +37,14 @@ def webhook_listener(
     return Listener(
         app,
         lifetime,
-        door=PeerLimit(in_all=MAX_CONNECTIONS, per_peer=2 * MAX_CONNECTIONS),  # nobody has a key: all are one pool
+        door=PeerLimit(in_all=MAX_CONNECTIONS, per_peer=2 * MAX_CONNECTIONS),  # one pool: there are no keys
         header_timeout_s=HEADER_TIMEOUT_S,
         stall_timeout_s=BODY_TIMEOUT_S,
     )
 
 
 async def read_body(request: web.Request) -> bytes:
-    """Raises web.HTTPException if it is too large, or does not come in time."""
+    """Read a body. Raises web.HTTPException if it is too large or too slow."""
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             return await request.read()

@@ -1,8 +1,8 @@
-"""POST /v1/chat/completions: one message in, one durable turn, one answer, whole or streamed.
+"""POST /v1/chat/completions: one message, one durable turn, one answer, plain or streamed.
 
-Rules: the first byte of an answer goes out after the message is durable; the answer is what the journal holds, not
-what happened to be streamed; a client that leaves does not end its turn unless it asked for that beforehand; a plain
-answer does not wait for a person: it says what is asked, and the turn stays open.
+The answer starts after the message is durable. The final answer is the stored one, not the streamed text. A client
+that disconnects does not stop its turn unless it asked for that in the request. A plain answer does not wait for a
+person: it contains the open question, and the turn stays open.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Chat:
         if (command := parse(chat.messages[-1]["content"])) is not None:
             return await self._command(request, chat, submission, command)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
-            receipt = _noting(await service.sessions.submit(submission), chat, submission)
+            receipt = _with_notices(await service.sessions.submit(submission), chat, submission)
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
             with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
@@ -58,7 +58,7 @@ class Chat:
     async def _command(
         self, request: web.Request, chat: ChatRequest, submission: Submission, command: Parsed | Unknown
     ) -> web.StreamResponse:
-        """It acts at once and never reaches the model; its reply has the shape of an answer."""
+        """Run a command immediately. It never reaches the model; its reply has the form of an answer."""
         reply = await run_once(self._service, command, submission)
         if reply.receipt is not None:
             request[RECEIPT] = reply.receipt
@@ -79,7 +79,7 @@ class Chat:
         await stream.done()
         return stream.response
 
-    # ------------------------------------------------------------ in
+    # ------------------------------------------------------------ request
 
     async def _read(self, request: web.Request) -> tuple[ChatRequest, Submission]:
         session = parameter.session_in_header(request)
@@ -96,7 +96,7 @@ class Chat:
         )
         return chat, only_once(submission, key, session or "")
 
-    # ------------------------------------------------------------ out
+    # ------------------------------------------------------------ answer
 
     async def _whole(
         self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
@@ -124,7 +124,7 @@ class Chat:
         return ChatCompletion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
 
 
-def _noting(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
+def _with_notices(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
     notices = [
         receipt.notice,
         *chat.passed_over(last_only=submission.session is not None, opened=receipt.opened or receipt.duplicate),

@@ -1,7 +1,7 @@
-"""The body of POST /v1/chat/completions, checked and brought into one shape.
+"""Body of POST /v1/chat/completions, checked and normalised.
 
-Every message comes out with known keys and its text as one string, so that nothing behind this edge has to ask.
-Fields that OpenAI clients send and Hermes has no use for are passed over; where that matters, the sender is told.
+Every message has known keys and its text as one string. Fields that OpenAI clients send and Hermes does not use are
+ignored; where that matters, the answer has a notice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 class ChatRequest:
     model: str
     messages: tuple[Mapping[str, Any], ...]
-    options: bytes  # what is sent on to the model, as a JSON object
+    options: bytes  # JSON object for the model
     user: str
     stream: bool
     include_usage: bool
@@ -37,7 +37,7 @@ class ChatRequest:
         )
 
     def instructions(self) -> tuple[EncodedMessage, ...]:
-        """Return the request's system and developer messages: they open a session that it begins."""
+        """Return the request's system and developer messages, which open a new session."""
         return tuple(
             EncodedMessage(encode(message, f"messages[{index}]"))
             for index, message in enumerate(self.messages)
@@ -45,7 +45,7 @@ class ChatRequest:
         )
 
     def passed_over(self, *, last_only: bool, opened: bool = False) -> list[str]:
-        """What the sender may believe was taken and was not, in a sentence each. `opened`: the instructions were."""
+        """Return notices about ignored parts of the request. `opened`: the instructions were used."""
         others = len(self.messages) - 1 if last_only else 0
         if last_only and opened:
             others -= len(self.instructions())
@@ -56,9 +56,9 @@ class ChatRequest:
                 if others == 1
                 else f"{others} other messages of this request were"
             )
-            said.append(f"{what} not taken: the stored session is the history.")
+            said.append(f"{what} ignored: the stored session is the history.")
         if self.has_tools:
-            said.append("The request's tools were not taken: tools run on the server.")
+            said.append("The request's tools were ignored: tools run on the server.")
         return said
 
 
@@ -82,13 +82,13 @@ def parse_chat_request(body: Any) -> ChatRequest:
 
 def read_messages(value: Any, name: str) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(value, list) or not value:
-        refuse(name, f"{name} is a list of at least one message.")
+        refuse(name, f"{name} must be a list of at least one message.")
     if len(value) > MAX_MESSAGES:
-        refuse(name, f"{name} holds {len(value):,} messages; at most {MAX_MESSAGES:,} are taken.")
+        refuse(name, f"{name} has {len(value):,} messages; the maximum is {MAX_MESSAGES:,}.")
     messages = tuple(_message(message, f"{name}[{index}]") for index, message in enumerate(value))
     last = f"{name}[{len(messages) - 1}]"
     if messages[-1]["role"] != "user":
-        refuse(f"{last}.role", "The last message must have the role user: it is the one to be answered.")
+        refuse(f"{last}.role", "The last message must have the role user.")
     if not messages[-1]["content"]:
         refuse(f"{last}.content", "The last message is empty.")
     return messages
@@ -96,10 +96,10 @@ def read_messages(value: Any, name: str) -> tuple[Mapping[str, Any], ...]:
 
 def _message(value: Any, param: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        refuse(param, f"{param} is not an object.")
+        refuse(param, f"{param} must be an object.")
     role = value.get("role")
     if role not in ROLES:
-        refuse(f"{param}.role", f"{param}.role is one of {', '.join(ROLES)}.")
+        refuse(f"{param}.role", f"{param}.role must be one of {', '.join(ROLES)}.")
     message: dict[str, Any] = {"role": role}
     calls = value.get("tool_calls") if role == "assistant" else None
     if calls and value.get("content") is None:
@@ -119,7 +119,7 @@ def _content(value: Any, param: str) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
-        refuse(param, f"{param} is a string or a list of text parts.")
+        refuse(param, f"{param} must be a string or a list of text parts.")
     return "\n".join(_text_part(part, f"{param}[{index}]") for index, part in enumerate(value))
 
 
@@ -127,20 +127,20 @@ def _text_part(part: Any, param: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind != "text":
         named = f" of type {kind[:40]!r}" if isinstance(kind, str) else ""
-        refuse(f"{param}.type", f"{param} is a part{named}; this version takes text.")
+        refuse(f"{param}.type", f"{param} is a part{named}; only text is supported.")
     return text(part.get("text"), f"{param}.text")
 
 
 def _tool_calls(value: Any, param: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
-        refuse(param, f"{param} is a list of tool calls.")
+        refuse(param, f"{param} must be a list of tool calls.")
     return [_tool_call(call, f"{param}[{index}]") for index, call in enumerate(value)]
 
 
 def _tool_call(value: Any, param: str) -> Mapping[str, Any]:
     function = value.get("function") if isinstance(value, dict) else None
     if not isinstance(function, dict):
-        refuse(param, f"{param} is not a function call.")
+        refuse(param, f"{param} must be a function call.")
     return {
         "id": filled_text(value.get("id"), f"{param}.id"),
         "type": "function",
@@ -156,26 +156,26 @@ def _tool_call(value: Any, param: str) -> Mapping[str, Any]:
 
 def _include_usage(value: Any) -> bool:
     if not isinstance(value, dict):
-        refuse("stream_options", "stream_options is an object.")
+        refuse("stream_options", "stream_options must be an object.")
     return boolean(value.get("include_usage") or False, "stream_options.include_usage")
 
 
 def _choices(value: Any, param: str) -> None:
     if isinstance(value, bool) or value != 1:
-        refuse(param, "n is 1: a conversation has one answer.")
+        refuse(param, "n must be 1: a conversation has one answer.")
 
 
 def _stop(value: Any, param: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not 1 <= len(texts) <= 4 or not all(isinstance(text, str) for text in texts):
-        refuse(param, f"{param} is a string or a list of 1 to 4 strings.")
+        refuse(param, f"{param} must be a string or a list of 1 to 4 strings.")
     return texts
 
 
 def _response_format(value: Any, param: str) -> Mapping[str, Any]:
     kinds = ("text", "json_object", "json_schema")
     if not isinstance(value, dict) or value.get("type") not in kinds:
-        refuse(param, f"{param} is an object whose type is one of {', '.join(kinds)}.")
+        refuse(param, f"{param} must be an object whose type is one of {', '.join(kinds)}.")
     return value
 
 
@@ -194,8 +194,8 @@ OPTIONS: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 def small(options: bytes) -> bytes:
-    """They are kept with the session while their turn waits, and written again with all that happens meanwhile."""
+    """Check the size of a turn's options. They are stored with the session while the turn is open."""
     if len(options) > MAXOPTIONS_BYTES:
         what = "response_format, stop and user"
-        refuse("response_format", f"The options of a turn ({what}) have at most {MAXOPTIONS_BYTES} bytes.")
+        refuse("response_format", f"The options of a turn ({what}) must have at most {MAXOPTIONS_BYTES} bytes.")
     return options

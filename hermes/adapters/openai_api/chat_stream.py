@@ -1,7 +1,6 @@
-"""A chat completion as a stream: the replies of a turn as they are said, and what it does in between as named events.
+"""Streamed chat completion: the text of a turn as it is written, and other events as named events.
 
-Every event is a chunk, as client libraries take each for one and read its first choice: those that are not text add
-nothing to the answer.
+Every event is a chunk, because client libraries parse each as one. Chunks without text add nothing to the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slash commands over HTTP: the list, and one given in a session. What it starts is followed like any turn."""
+"""Slash commands over HTTP: list them, or run one in a session. A turn that a command starts is an ordinary turn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CommandApi:
         return json_response({"commands": menu(self._service.source(request).standing)})
 
     async def run_anywhere(self, request: web.Request) -> web.Response:
-        """Before there is a conversation: what needs none, and what begins one."""
+        """Run a command without a session: one that needs none, or that starts one."""
         return await self._run(request, None)
 
     async def run(self, request: web.Request) -> web.Response:
@@ -66,18 +66,18 @@ class CommandApi:
 
 
 def _command_in(body: object) -> tuple[Parsed | Unknown, str]:
-    """The command that the body holds, and the user it names."""
+    """Return the command in the body, and the user."""
     if not isinstance(body, dict):
-        raise BadInputError("The body is not a JSON object.")
+        raise BadInputError("The body must be a JSON object.")
     text, user = body.get("text"), body.get("user") or ""
     if not isinstance(text, str):
-        raise BadInputError('text is the command, such as "/undo 2".', param="text")
+        raise BadInputError('text must be a command, such as "/undo 2".', param="text")
     if not isinstance(user, str):
-        raise BadInputError("user is a text.", param="user")
+        raise BadInputError("user must be a text.", param="user")
     parsed = parse(text)
     if parsed is None:
         raise BadInputError(
-            "text is no command: it begins with a slash and one word, and GET /api/commands lists them.",
+            "text must be a command: a slash and one word. GET /api/commands lists them.",
             param="text",
             code="not_a_command",
         )

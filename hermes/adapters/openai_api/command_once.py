@@ -1,8 +1,8 @@
-"""A slash command that came over HTTP, carried out at most once under its Idempotency-Key.
+"""Slash command over HTTP, run at most once per Idempotency-Key.
 
-That it came is on disk before it is carried out, and what came of it afterwards: whoever repeats a request that was
-cut off, a restart say, does not have it done twice, and is told what was answered then. What a command says to the
-agent is a message, and as such known by its key already.
+The key is on disk before the command runs, and its reply afterwards. A client that repeats a request gets the stored
+reply; the command is not run twice. A command that sends a message to the agent is made unique by the key
+of its message.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from hermes.services.commands.registry import Parsed, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 
 _CUT_OFF = (
-    "This command came before, under the same Idempotency-Key, and Hermes was interrupted while it carried it out. "
-    "It is not carried out again; /status says how things stand."
+    "This command was sent before with this Idempotency-Key, and Hermes was interrupted while running it. "
+    "It is not run again; /status shows the current state."
 )
 
 
 async def run_once(service: Service, command: Parsed | Unknown, submission: Submission) -> CommandReply:
-    """Of a session that the caller may not reach, UnknownSessionError is raised."""
+    """Run a command once. Raises UnknownSessionError if the caller may not reach the session."""
     if problem := _refusal(service, command, submission):
         return refused(problem)
-    if isinstance(service.sessions, OwnSessions):  # commands themselves reach all sessions
+    if isinstance(service.sessions, OwnSessions):  # commands themselves can reach all sessions
         await service.sessions.check(submission.session)
     caller = CommandCaller(source=submission.source, session=submission.session, inbound=submission.inbound)
     if isinstance(command, Parsed) and not command.command.says:
@@ -59,8 +59,8 @@ async def _note(service: Service, submission: Submission, reply: CommandReply) -
     said = json.dumps({"text": reply.text, "ok": reply.ok, "session": reply.session})
     try:
         await service.sessions.note_reply(submission, said.encode("utf-8", "replace"))
-    except HermesError as error:  # it is done all the same, and whoever asked is told so
-        logger.warning("what a command was answered could not be stored: {}", error)
+    except HermesError as error:  # the command was run: reply anyway
+        logger.warning("api: could not store a command's reply: {}", error)
 
 
 async def _said_before(service: Service, submission: Submission, before: Receipt) -> CommandReply:

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's shape. The field `hermes` is ours: whose answer it is, and what its reader should know."""
+"""Answers in OpenAI's format. The field `hermes` is our extension: ids and notices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermes.domain.values import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatCompletion:
     receipt: Receipt
-    session: SessionId  # where the conversation is now
+    session: SessionId  # current session of the conversation
     created: int
     model: str
 
@@ -22,13 +22,13 @@ class ChatCompletion:
         return self._answer(answer.text, answer.finish_reason, answer.usage)
 
     def waiting(self, asked: CallAsked) -> JsonObject:
-        """There is no answer before somebody has answered this."""
+        """Build an answer with the open question, because the turn waits for a person."""
         words = pending.in_words(asked, self.receipt.into or self.receipt.turn, may_approve=may_approve())
         answer = self._answer(words, "stop", Usage())
         return {**answer, "hermes": {**self._hermes(), "pending": pending.field(asked)}}
 
     def first_chunk(self) -> JsonObject:
-        """It says as well what the message does to a turn that is running."""
+        """Build the role chunk. It tells how the message was handled, for example queued."""
         chunk = self._chunk({"role": "assistant", "content": ""})
         return {**chunk, "hermes": {**self._ids(), "handling": self.receipt.handling}}
 
@@ -46,7 +46,7 @@ class ChatCompletion:
         return {**self._chunk({}), "hermes": self._hermes(), **self._ids()}
 
     def event(self, fields: JsonObject) -> JsonObject:
-        """A chunk that adds nothing; what there is to tell stands in the field that is ours."""
+        """Build a chunk that adds nothing to the text, with its fields in `hermes`."""
         return {**self._chunk({}), "hermes": {**self._ids(), **fields}}
 
     def _answer(self, text: str, finish_reason: str, usage: Usage) -> JsonObject:

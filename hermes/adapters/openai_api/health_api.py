@@ -1,4 +1,4 @@
-"""Is it there, can it work, and what can it do: the routes that need no key."""
+"""Routes without a key: health, readiness and the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /v1/models: the names under which a client can ask, all of them for the one agent that answers."""
+"""GET /v1/models: the model names that a client can use. All of them mean the same agent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.problem import Problem, ProblemError
 from hermes.adapters.http.service import Service, json_response
 
-ALIASES = ("hermes", "hermes-agent", "default")  # taken besides the names that are listed
+ALIASES = ("hermes", "hermes-agent", "default")  # accepted besides the listed names
 
 
 def check_model(name: str, known: Sequence[str]) -> None:
     if name not in known and name not in ALIASES:
-        message = f"There is no model {name[:80]!r}. There is: {', '.join(known)}."
+        message = f"There is no model {name[:80]!r}. Available: {', '.join(known)}."
         raise ProblemError(Problem(status=404, code="model_not_found", message=message, param="model"))
 
 

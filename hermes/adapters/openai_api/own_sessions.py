@@ -1,6 +1,6 @@
-"""Sessions as the caller of a request may reach them: the owner all, a named key those that it began.
+"""Sessions restricted to the caller: the owner reaches all, a named key those that it started.
 
-Every method checks, so that no route can forget to. A session of somebody else is an unknown one.
+Every method checks, so that no route can forget it. Sessions of others are reported as unknown.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hermes.domain.types import (
 from hermes.ports.sessions import Sessions
 
 _PAGE = 200
-_MAX_LOOKED_AT = 10_000  # sessions, in a search for those of one key
-_OPEN_FACTS = "response:"  # whose names hold the id of a turn
+_MAX_READ = 10_000  # sessions read in a search for those of one key
+_OPEN_FACTS = "response:"  # their names contain a turn id
 
 
 class OwnSessions(Sessions):
@@ -39,7 +39,7 @@ class OwnSessions(Sessions):
         self._inner = inner
 
     async def check(self, session: SessionId | None) -> None:
-        """Raises UnknownSessionError if the caller may not reach it. One that nobody has begun yet passes."""
+        """Raise UnknownSessionError if the caller may not reach the session. An unused id passes."""
         key = CALLER.get()
         if key is None or session is None:
             return
@@ -71,7 +71,7 @@ class OwnSessions(Sessions):
         await self._inner.note_reply(submission, reply)
 
     async def reply_of(self, command: InboundKey) -> bytes | None:
-        return await self._inner.reply_of(command)  # each key has inbound ids of its own
+        return await self._inner.reply_of(command)  # each key has separate inbound ids
 
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         await self.check(session)
@@ -111,7 +111,7 @@ class OwnSessions(Sessions):
 
     async def _recent_of(self, key: ApiKey, limit: int, after: SessionId | None) -> list[Session]:
         found: list[Session] = []
-        for _ in range(_MAX_LOOKED_AT // _PAGE):
+        for _ in range(_MAX_READ // _PAGE):
             page = await self._inner.recent(_PAGE, after)
             found += [session for session in page if key.owns(session)]
             if len(found) >= limit or len(page) < _PAGE:
@@ -185,7 +185,7 @@ class OwnSessions(Sessions):
         await self.check(session)
         await self._inner.erase(session)
 
-    # ------------------------------------------------------------ the owner's only
+    # ------------------------------------------------------------ owner only
 
     async def awaiting_approval(self) -> list[Session]:
         _check_owner()

@@ -1,4 +1,4 @@
-"""Background processes, whatever conversation they belong to: the list, one of them, its output, an end to it."""
+"""Background processes of all conversations: list, details, output, kill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes.domain.process.process import Chunk
 
 LOG_BYTES = 20_000
 MAX_LOG_BYTES = 1_000_000
-_CHARACTER_BYTES = 4  # a part that is shorter must move on all the same
+_CHARACTER_BYTES = 4  # maximum length of a UTF-8 character, so that reading always advances
 
 
 class ProcessApi:
@@ -42,7 +42,7 @@ class ProcessApi:
         return json_response({"process": self._service.shown_process(view)})
 
     async def log(self, request: web.Request) -> web.Response:
-        """From a byte on; without one, the end."""
+        """Return the output from an offset, or its end."""
         name = request.match_info["id"]
         offset = parameter.integer(request, "offset", low=0, high=2**63 - 1)
         limit = parameter.integer(request, "limit", low=1, high=MAX_LOG_BYTES) or LOG_BYTES
@@ -51,13 +51,13 @@ class ProcessApi:
         return json_response({"id": name, **_shown(chunk)})
 
     async def kill(self, request: web.Request) -> web.Response:
-        view = await self._service.processes.kill(request.match_info["id"], "asked for over the API")
-        logger.info("process {} was ended over the API", view.id)
+        view = await self._service.processes.kill(request.match_info["id"], "requested over the API")
+        logger.info("process {}: killed over the API", view.id)
         return json_response({"process": self._service.shown_process(view)})
 
 
 def _shown(chunk: Chunk) -> JsonObject:
-    """A character whose end is not in this part waits for the next."""
+    """Return a part of the output. An incomplete character at its end is left for the next part."""
     reached = chunk.offset + len(chunk.data)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(chunk.data, final=reached == chunk.total or len(chunk.data) < _CHARACTER_BYTES)

@@ -1,7 +1,7 @@
-"""/v1/runs: start a turn and come back for it: how it stands, its events from any point on, answers, a stop.
+"""/v1/runs: start a turn, then read its state and events, answer its questions, or stop it.
 
-A run is a turn of a session, and all that is told of it is in the journal: any number of clients can follow it, each
-from where it left off, also across a restart of the daemon.
+A run is a turn of a session, and all its events come from the journal. Any number of clients can follow it, each from
+any event, also across a restart of the daemon.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from hermes.domain.read.views import TurnRecord
 from hermes.domain.submission import Submission
 from hermes.domain.turn_token import RUN, TurnToken
 
-_FAREWELL = (
-    "The daemon stops or restarts. The run is stored and goes on when the daemon is back: ask for its events again, "
-    "with last_event_id in the header Last-Event-ID to have only what follows."
+_STOPPING = (
+    "The daemon stops or restarts. The run is stored and continues when the daemon is back: request its events then, "
+    "with last_event_id in the header Last-Event-ID to get only later events."
 )
 
 
@@ -62,7 +62,7 @@ class RunApi:
         asked = parse_turn_request(await service.read_json(request), service.model_name)
         check_model(asked.model, service.models())
         if asked.previous:
-            message = "A run goes on in a session: send session_id."
+            message = "A run needs session_id instead of previous_response_id."
             raise BadInputError(message, param="previous_response_id", code="invalid_value")
         submission = Submission(
             turn=service.new_turn_id(),
@@ -99,16 +99,16 @@ class RunApi:
         head = (await sessions.view(token.session)).session
         asked = asked_in(head)
         if asked is not None and asked.turn != turn_of(records, token.turn):
-            asked = None  # another turn's: this one has to wait for it
+            asked = None  # question of another turn that comes first
         return replace(run, session=head.id, asked=asked)
 
-    # ------------------------------------------------------------ what a person does
+    # ------------------------------------------------------------ answers and stop
 
     async def approval(self, request: web.Request) -> web.Response:
         fields = await self._service.read_fields(request)
         choice = fields.get("choice")
         if choice not in APPROVALS:
-            message = f"choice is one of {', '.join(APPROVALS)}."
+            message = f"choice must be one of {', '.join(APPROVALS)}."
             raise BadInputError(message, param="choice", code="invalid_value")
         return await self._answer(request, choice, text(fields.get("call_id", ""), "call_id"), approving=True)
 
@@ -124,7 +124,7 @@ class RunApi:
         asked = run.asked
         if asked is None or call not in ("", asked.call) or (approving and not asked.approval):
             what = "an approval" if approving else "an answer"
-            raise refusal(409, "not_waiting", f"This run is {run.status}: it does not wait for such {what}.")
+            raise refusal(409, "not_waiting", f"This run is {run.status}: it does not wait for {what}.")
         source = self._service.source(request)
         await self._service.sessions.answer(run.session, said, source, asked.call)
         return json_response((await self._run(token)).object())
@@ -145,35 +145,35 @@ class RunApi:
         after = parameter.header(request, parameter.LAST_EVENT_HEADER)
         shared = self._turns.of(token.session, token.turn)
         follower = TurnFollower(shared, service.hub, token.turn, quiet_s=service.ping_s)
-        with closing(follower):  # it listens before the journal is read: nothing falls in between
+        with closing(follower):  # subscribe before reading the journal, so that no event is missed
             records = await shared.records()
             if not records:
                 raise not_found(token.text(RUN), RUN)
             remember_session(request, records[-1].session)
             if is_last(records[-1]) and place_of(records[-1]) == after:
-                return web.Response(status=204)  # there is no more, and clients that come back by themselves stop
+                return web.Response(status=204)  # no more events: stops clients that reconnect automatically
             known = after if after is not None and after in set(map(place_of, records)) else None
-            telling = _Telling(token.text(RUN), await open_stream(request), known, shared.frames)
+            telling = _RunEventStream(token.text(RUN), await open_stream(request), known, shared.frames)
             lost, lifetime = connection_of(request).lost, service.lifetime
             told = await until(telling.all(follower), lost, lifetime.leaving)
             if told is None and not lost.done():
-                await until(telling.farewell(), lost, lifetime.over)
+                await until(telling.report_stop(), lost, lifetime.over)
             return telling.stream.response
 
 
-class _Telling:
-    """One reader's events, after the last one it has."""
+class _RunEventStream:
+    """Event stream of one reader, after its last event."""
 
     def __init__(self, run: str, stream: EventStream, after: str | None, frames: dict[str, bytes]) -> None:
         self.stream = stream
         self._frames = frames
         self._run = run
         self._after = after
-        self._last = after or ""  # the id of the last event that can be asked to go on from
+        self._last = after or ""  # id of the last event that a client can continue from
         self._records: list[TurnRecord] = []
 
     async def all(self, follower: TurnFollower) -> bool:
-        """True: there is no more."""
+        """Send all events. Returns True if the run is over."""
         while True:
             told = await follower.step()
             if told is None:
@@ -183,10 +183,10 @@ class _Telling:
             if is_last(told):
                 return True
 
-    async def farewell(self) -> None:
-        """The daemon leaves before the run is over."""
+    async def report_stop(self) -> None:
+        """Report that the daemon stops before the run is over."""
         where = self._records[-1].session if self._records else ""
-        fields = {"text": _FAREWELL, "last_event_id": self._last or None}
+        fields = {"text": _STOPPING, "last_event_id": self._last or None}
         await self.stream.send({"run_id": self._run, "session_id": where, **fields}, event="daemon.stopping")
 
     async def _tell(self, told: Told) -> None:
@@ -204,11 +204,11 @@ class _Telling:
         else:
             encoded = self._frame(told, place)
         if encoded:
-            self._last = place or self._last  # a farewell that cuts in sends the rest of it first
+            self._last = place or self._last  # an interrupted event is finished before the farewell
             await self.stream.send_frame(encoded)
 
     def _frame(self, told: Told, place: str) -> bytes:
-        """Empty: nothing is told of it. Of a record it is the same for every reader."""
+        """Encode an event; empty if there is none. Frames of records are shared by all readers."""
         named = event_of(told, self._records)
         if named is None:
             return b""

@@ -1,4 +1,4 @@
-"""A turn as a run: how it stands, and its events under the names that clients see. Pure."""
+"""A turn as a run: its state, and its events under their public names. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Named = tuple[str, JsonObject]
 class Run:
     id: str
     turn: TurnId
-    session: SessionId  # where it is now
+    session: SessionId  # current session
     records: Sequence[TurnRecord]
     gave_up: TurnGaveUp | None = None
     asked: CallAsked | None = None
@@ -79,7 +79,7 @@ def error_of(failure: Failure) -> JsonObject:
 
 
 def place_of(told: TurnRecord) -> str:
-    """The id of a durable event: where its record stands."""
+    """Return the id of a stored event: the position of its record."""
     return f"{told.session}:{told.seq}"
 
 
@@ -90,7 +90,7 @@ def is_last(told: Told) -> bool:
 
 
 def event_of(told: Told, so_far: Sequence[TurnRecord]) -> Named | None:
-    """What is told of it; `so_far` are the records up to it."""
+    """Return the event of a record or live event; `so_far` are the records up to it."""
     match told:
         case str():
             return "message.delta", {"text": told}

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible API on a TCP port: settings, start, stop."""
+"""OpenAI-compatible API on a TCP port: settings, start, stop."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ApiServer:
         self.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
 
     def close_intake(self) -> None:
-        """New turns get 503 from now on; answers that are on their way go on."""
+        """Refuse new turns with 503; running answers continue."""
         if self._lifetime:
             self._lifetime.close_intake()
 
@@ -155,7 +155,7 @@ class ApiServer:
 def _not_listening(settings: ApiSettings, error: OSError) -> Exception:
     if error.errno == errno.EADDRINUSE:
         return AlreadyRunningError(
-            f"port {settings.port} on {settings.host} is taken by another program: stop it, or set api.port"
+            f"port {settings.port} on {settings.host} is in use by another program: stop it, or set api.port"
         )
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
     return ConfigError(f"cannot listen on {settings.host} port {settings.port} (api.host, api.port): {reason}")

@@ -1,6 +1,6 @@
-"""Stored sessions: the list, one of them, its transcript, its end.
+"""Stored sessions: list, details, transcript, erasure.
 
-Any id of a lineage means its live end, unless `exact` asks for that very session.
+Any id of a lineage means its live end, unless `exact` asks for this session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SessionApi:
 
     async def one(self, request: web.Request) -> web.Response:
         exact = parameter.flag_in_query(request, "exact")
-        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
+        view = await self._service.view(parameter.session_in_path(request), exact=exact)
         remember_session(request, view.session.id)
         asked = pending.asked_in(view.session)
         return json_response({**presentation.view(view), "pending": pending.field(asked) if asked else None})
@@ -55,11 +55,11 @@ class SessionApi:
         return json_response({"session_id": session, "processes": [self._service.shown_process(x) for x in listed]})
 
     async def messages(self, request: web.Request) -> web.Response:
-        """After a position, oldest first; without one, the last of them."""
+        """Return messages after a position, oldest first; without one, the last page."""
         limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES) or 100
         after = parameter.integer(request, "after", low=-1, high=2**63 - 1)
         exact = parameter.flag_in_query(request, "exact")
-        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
+        view = await self._service.view(parameter.session_in_path(request), exact=exact)
         session = remember_session(request, view.session.id)
         place = None if after is None else Seq(after)
         stored = await self._service.sessions.messages(session, place, limit, exact=True)
@@ -69,7 +69,7 @@ class SessionApi:
         )
 
     async def _has_more(self, session: SessionId, page: list[StoredMessage], after: int | None) -> bool:
-        """Whether later ones are left; where the last were asked for, earlier ones. Its bytes bound a page, too."""
+        """Return True if there are later messages, or earlier ones if the last page was requested."""
         if not page:
             return False
         if after is not None:

@@ -1,6 +1,6 @@
-"""What a person can do to a conversation besides talking: steer, stop, fork, compress, answer, take back.
+"""Requests on a session besides messages: steer, stop, fork, compress, answer, undo.
 
-Any id of a lineage means its live end, and each answer tells the session as it is afterwards.
+Any id of a lineage means its live end. Each answer contains the session afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_TITLE = 200
 MAX_TOPIC = 2_000
 MAX_ANSWER = 10_000
 MAX_UNDO = 1_000
-STOPPED_BY_REQUEST = "somebody asked for it over the API"
+STOPPED_BY_REQUEST = "requested over the API"
 
 
 class SessionWishes:
@@ -36,13 +36,13 @@ class SessionWishes:
         ]
 
     async def steer(self, request: web.Request) -> web.Response:
-        """Tell the turn in flight something; without one it is a message like any other."""
+        """Send a message to the running turn; without one it is an ordinary message."""
         service = self._service
         session = parameter.session_in_path(request)
         key = parameter.idempotency_key(request)
         said = filled_text((await service.read_fields(request)).get("text"), "text")
         service.lifetime.check_intake()
-        await service.sessions.view(session)  # there must be one: a message would begin it
+        await service.sessions.view(session)  # must exist: a message would create it
         submission = Submission(
             turn=service.new_turn_id(),
             messages=(EncodedMessage(encode({"role": "user", "content": said}, "text")),),
@@ -59,20 +59,22 @@ class SessionWishes:
     async def stop(self, request: web.Request) -> web.Response:
         fields = await self._service.read_fields(request)
         reason = short_text(fields.get("reason", STOPPED_BY_REQUEST), "reason", most=MAX_TITLE)
-        return _told(request, await self._service.sessions.stop_turn(parameter.session_in_path(request), reason))
+        return _session_answer(
+            request, await self._service.sessions.stop_turn(parameter.session_in_path(request), reason)
+        )
 
     async def fork(self, request: web.Request) -> web.Response:
         fields = await self._service.read_fields(request)
         title = short_text(fields["title"], "title", most=MAX_TITLE) if "title" in fields else ""
         branch = await self._service.sessions.branch(parameter.session_in_path(request), title)
-        return _told(request, branch, status=201)
+        return _session_answer(request, branch, status=201)
 
     async def compress(self, request: web.Request) -> web.Response:
-        """It takes as long as a model takes for a summary; what is said meanwhile waits."""
+        """Start a compression. It takes as long as a model call; messages wait meanwhile."""
         fields = await self._service.read_fields(request)
         topic = short_text(fields["topic"], "topic", most=MAX_TOPIC) if "topic" in fields else ""
         session = await self._service.sessions.compress(parameter.session_in_path(request), topic)
-        return _told(request, session, status=202)
+        return _session_answer(request, session, status=202)
 
     async def answer(self, request: web.Request) -> web.Response:
         fields = await self._service.read_fields(request)
@@ -80,14 +82,14 @@ class SessionWishes:
         call = text(fields.get("call_id", ""), "call_id")
         source = self._service.source(request)
         session = parameter.session_in_path(request)
-        return _told(request, await self._service.sessions.answer(session, said, source, call))
+        return _session_answer(request, await self._service.sessions.answer(session, said, source, call))
 
     async def undo(self, request: web.Request) -> web.Response:
         fields = await self._service.read_fields(request)
         turns = whole(1, MAX_UNDO)(fields.get("turns", 1), "turns")
-        return _told(request, await self._service.sessions.undo(parameter.session_in_path(request), turns))
+        return _session_answer(request, await self._service.sessions.undo(parameter.session_in_path(request), turns))
 
 
-def _told(request: web.Request, session: Session, status: int = 200) -> web.Response:
+def _session_answer(request: web.Request, session: Session, status: int = 200) -> web.Response:
     remember_session(request, session.id)
     return json_response({"session_id": session.id, "session": presentation.session(session)}, status=status)

@@ -1,7 +1,7 @@
-"""Where something is said on Slack, as a place that all of Hermes understands.
+"""Slack addresses as places.
 
-A chat is TEAM.CHANNEL, because a channel's id says nothing about whose token opens it. A thread is the timestamp of
-the message that began it, and so is a message.
+A chat is TEAM.CHANNEL, because a channel id alone does not identify the token to use. Threads and messages are
+identified by timestamps.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ def place_of(team: str, channel: str, *, thread: str = "", message: str = "") ->
 
 
 def team_and_channel(chat: str) -> tuple[str, str]:
-    """The team is empty where a person named a channel only."""
+    """Split a chat id. The team is empty if a person gave only a channel."""
     team, _, channel = chat.rpartition(".")
     return team, channel
 
 
 def is_direct(channel: str) -> bool:
-    """Whether nobody else is there."""
+    """Return True for a direct message channel."""
     return channel.startswith("D")
 
 

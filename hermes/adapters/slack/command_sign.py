@@ -1,7 +1,7 @@
-"""How commands are written on Slack, which keeps every slash for itself: `!new`, or `/hermes new` outside of threads.
+"""Command syntax on Slack, which reserves the slash: `!new`, or `/hermes new` outside of threads.
 
-What people write becomes `/new`, as everywhere else; what Hermes itself says about its commands goes out as `!new`.
-Words of others stay as they are: the model's, a question's, which may show a command line, and what a process said.
+Inbound `!new` becomes `/new`. In Hermes' own outbound texts `/new` becomes `!new`; texts of the model, of questions
+and of processes stay unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from hermes.domain.types import OutboxKind, OutboxMessage
 from hermes.services.commands.registry import COMMANDS, Parsed, SlashCommand, Unknown, is_nearly, parse
 
-PREFIX = "hermes-"  # of native commands whose names Slack keeps for itself
+PREFIX = "hermes-"  # of native commands whose names Slack reserves
 _RESERVED = frozenset(
     {
         "active", "apps", "archive", "away", "call", "canvas", "caption", "collapse", "dm", "dnd", "expand", "feed",
@@ -22,16 +22,16 @@ _RESERVED = frozenset(
         "who", "workflow",
     }
 )  # fmt: skip
-_OF_OTHERS = ("send:", "pressed:", "notice:process:", "home:process:")  # how ids of notices with their words begin
+_OF_OTHERS = ("send:", "pressed:", "notice:process:", "home:process:")  # id prefixes of notices with foreign text
 
 
 def native(command: SlashCommand) -> str:
-    """What a command is called among Slack's own."""
+    """Return the name of the native Slack command."""
     return f"/{PREFIX if command.name in _RESERVED else ''}{command.name}"
 
 
 def with_slash(text: str) -> str:
-    """`!new` as `/new`, where there is such a command or nearly: else the mark is a mark."""
+    """Convert `!new` to `/new` if a command has this or a similar name."""
     if not text.startswith("!"):
         return text
     command = f"/{text[1:]}"
@@ -39,12 +39,12 @@ def with_slash(text: str) -> str:
         case Parsed():
             return command
         case Unknown(word=word) if is_nearly(word):
-            return command  # mistyped, and answered with a suggestion
+            return command  # mistyped: answered with a suggestion
     return text
 
 
 def slash_text(command: str, text: str) -> str:
-    """What was typed after `/hermes`: a command by its name, or else something for the agent."""
+    """Return the command or message typed after `/hermes`."""
     text = html.unescape(text.strip())
     word = command.lstrip("/")
     if word != "hermes":
@@ -56,7 +56,7 @@ def slash_text(command: str, text: str) -> str:
 
 
 def with_mark(outgoing: OutboxMessage, text: str) -> str:
-    """`/new` as `!new`, in what Hermes itself says. As long as before, so that its parts stay the same."""
+    """Convert `/new` to `!new` in Hermes' own texts. The length stays the same, so parts do too."""
     if outgoing.kind is not OutboxKind.NOTICE or outgoing.id.startswith(_OF_OTHERS):
         return text
     return _written().sub(r"!\1", text)
@@ -64,6 +64,6 @@ def with_mark(outgoing: OutboxMessage, text: str) -> str:
 
 @cache
 def _written() -> re.Pattern[str]:
-    """A command as it stands in a sentence, and no path."""
+    """Match a command in a sentence, but not in a path."""
     words = "|".join(word for command in COMMANDS for word in command.words)
     return re.compile(rf"(?<![^\s(])/((?:{words})\b)(?![/@-]|\.\w)")

@@ -1,4 +1,4 @@
-"""Whether each workspace still knows us. One that does not is shown, and is no reason to be deaf to the others."""
+"""Health check of each workspace. One that fails is reported and does not affect the others."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from contextlib import suppress
 from hermes.adapters.slack.failure import FAILURES, platform_error
 from hermes.adapters.slack.workspace import SlackClient, Workspace
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import ChatEdge
+from hermes.ports.chat import ChatIntake
 
 ASK_EVERY_S = 60.0
 
 
-async def ask_all(workspaces: Collection[Workspace], edge: ChatEdge) -> list[PlatformError]:
-    """A small question to each. Returns what is wrong with those that do not take it."""
+async def ask_all(workspaces: Collection[Workspace], chat_intake: ChatIntake) -> list[PlatformError]:
+    """Call auth.test in each workspace. Returns the errors."""
     problems = []
     for each in workspaces:
-        part = f"workspace {each.me.team}"
+        part = f"workspace {each.identity.team}"
         try:
             await each.client.auth_test()
         except FAILURES as error:
             problems.append(platform_error(error))
-            edge.trouble(part, str(problems[-1]))
+            chat_intake.trouble(part, str(problems[-1]))
         else:
-            edge.trouble(part, "")
+            chat_intake.trouble(part, "")
     return problems
 
 
-async def keep_asking(wire: SlackClient, edge: ChatEdge, *, every_s: float = ASK_EVERY_S) -> None:
-    """Until cancelled. Over Socket Mode nothing else would tell that a token was revoked."""
+async def keep_asking(client: SlackClient, chat_intake: ChatIntake, *, every_s: float = ASK_EVERY_S) -> None:
+    """Check until cancelled. With Socket Mode nothing else would detect a revoked token."""
     while True:
         await asyncio.sleep(every_s)
-        with suppress(PlatformError):  # none lets us in: whoever listens has said so
-            await ask_all((await wire.workspaces()).values(), edge)
+        with suppress(PlatformError):  # all failed: reported elsewhere
+            await ask_all((await client.workspaces()).values(), chat_intake)

@@ -1,4 +1,4 @@
-"""The description of the Slack app that Hermes needs, as Slack takes it when an app is made "from a manifest"."""
+"""Manifest of the Slack app that Hermes needs, for "create app from a manifest"."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hermes.services.commands.registry import COMMANDS
 SCOPES = (
     "app_mentions:read",
     "channels:history",
-    "channels:read",  # the four that read: which channels there are, to look there for what was missed
+    "channels:read",  # channels, groups, im, mpim: list channels for the backfill
     "chat:write",
-    "chat:write.public",  # answers to /hermes in public channels where nobody has invited it
+    "chat:write.public",  # answers to /hermes in public channels without the bot
     "commands",
     "files:read",
     "files:write",
@@ -21,11 +21,11 @@ SCOPES = (
     "im:history",
     "im:read",
     "im:write",
-    "metadata.message:read",  # to find a message whose answer was lost
+    "metadata.message:read",  # to find a message whose confirmation was lost
     "mpim:history",
     "mpim:read",
     "reactions:write",
-    "users:read",  # for people's names
+    "users:read",  # display names
 )
 _USAGE = "help | new | status | anything you want to ask"
 _EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "message.mpim")
@@ -34,8 +34,8 @@ _EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "m
 def manifest(
     name: str = "Hermes", *, url: str = "", assistant: bool = False, all_commands: bool = False
 ) -> dict[str, Any]:
-    """With an address for the Events API, else for Socket Mode. `assistant`: direct messages come as threads.
-    `all_commands`: each also by its own name."""
+    """Return the manifest for the Events API if `url` is given, else for Socket Mode. With `assistant`, direct
+    messages come as threads. With `all_commands`, each command is also registered by its own name."""
     commands = [_command("/hermes", "Talk to Hermes, or give it a command", _USAGE)]
     if all_commands:
         commands += [_command(native(each), each.help, each.usage) for each in COMMANDS]
@@ -54,7 +54,7 @@ def manifest(
     interactivity: dict[str, Any] = {"is_enabled": True}
     scopes = [*SCOPES]
     if assistant:
-        features["assistant_view"] = {"assistant_description": "Keeps long conversations, and forgets nothing"}
+        features["assistant_view"] = {"assistant_description": "Keeps long conversations and remembers everything"}
         events["bot_events"].append("assistant_thread_started")
         scopes.append("assistant:write")
     if url:
@@ -74,5 +74,5 @@ def manifest(
 
 
 def _command(word: str, description: str, usage: str) -> dict[str, Any]:
-    hint = {"usage_hint": usage} if usage else {}  # Slack takes no empty one
+    hint = {"usage_hint": usage} if usage else {}  # Slack rejects an empty hint
     return {"command": word, "description": description, **hint, "should_escape": False}

@@ -1,6 +1,6 @@
-"""What people are called. Slack tells of an id who that is; a name is asked for when it is needed, and remembered.
+"""Display names of Slack users, fetched when needed and cached.
 
-Nobody waits long for a name: where there is none in time, or the app may not ask, the id stands in its place.
+A lookup has a short timeout. Without a name, the user id is used.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from hermes.adapters.slack.failure import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.workspace import Workspace
 
 _MAX_REMEMBERED = 4096
-_MAX_ASKED = 30  # for one message
-_PATIENCE_S = 1.0  # Slack wants an acknowledgement within three
+_MAX_ASKED = 30  # per message
+_PATIENCE_S = 1.0  # Slack wants an acknowledgement within three seconds
 _MAX_CHARACTERS = 80
 
 
 class UserNames:
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], str] = {}  # by team and id; of nobody knows whom, the id itself
+        self._known: dict[tuple[str, str], str] = {}  # by team and user id; the id itself if there is no name
 
     async def of(self, workspace: Workspace, users: Iterable[str]) -> Mapping[str, str]:
-        """By id, as many as are known soon."""
-        team = workspace.me.team
+        """Return the names by user id, as many as are known within the timeout."""
+        team = workspace.identity.team
         wanted = list(dict.fromkeys(users))
         unknown = [user for user in wanted if (team, user) not in self._known][:_MAX_ASKED]
         if unknown:
@@ -45,17 +45,17 @@ class UserNames:
         try:
             name = _name((await workspace.client.users_info(user=user)).get("user"))
         except FAILURES as error:
-            logger.debug("slack: the name of {} cannot be told: {}", user, explain(error))
+            logger.debug("slack: could not get the name of user {}: {}", user, explain(error))
             if not code_of(error) or wait_of(error) is not None:
-                return  # another time
+                return  # try again later
             name = ""
         if len(self._known) >= _MAX_REMEMBERED:
             del self._known[next(iter(self._known))]
-        self._known[workspace.me.team, user] = name or user
+        self._known[workspace.identity.team, user] = name or user
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """`@U1` as `@Ann`."""
+    """Replace `@U1` with `@Ann`."""
     if not names:
         return text
     ids = "|".join(map(re.escape, names))
@@ -63,7 +63,7 @@ def with_names(text: str, names: Mapping[str, str]) -> str:
 
 
 def _name(user: Any) -> str:
-    """The one that people see: none of it can begin a line, or pass for a note of ours."""
+    """Return the display name without line breaks and brackets, so that it cannot imitate a label."""
     if not isinstance(user, dict):
         return ""
     profile = user.get("profile") or {}

@@ -1,9 +1,9 @@
-"""Saying things on Slack: paced, as blocks of mrkdwn, and with errors that say what they mean.
+"""Outbound Slack messages: rate limited, as blocks of mrkdwn.
 
-Messages to one channel go one after the other, in the order of the calls. What Slack wants left alone is answered
-with DeliveryError at once: whoever delivers decides what to do until then. Each message says in its metadata which
-part of which obligation it is, so that one whose answer was lost is found, and never sent twice; one that was not
-confirmed in time is looked for when it has had time to take effect.
+Messages to one channel are sent in the order of the calls. Under a rate limit of Slack a call raises DeliveryError
+immediately; the caller decides when to retry. Each message has its outbox id and part number as metadata, so that one
+whose confirmation was lost is found and not sent twice. After a timeout the lookup waits until the message could have
+taken effect.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from hermes.ports.chat import Abilities, Platform
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
 _MAX_REMEMBERED = 1024
-_LOOK_AFTER_S = 30.0  # for a message that Slack did not confirm in time: it may take effect later still
-_QUICK = 200  # characters whose markup holds up nobody
+_LOOK_AFTER_S = 30.0  # an unconfirmed message may still take effect within this time
+_QUICK = 200  # characters; longer markup is converted in a thread
 
 
 class SlackPlatform(Platform):
     def __init__(
         self,
-        wire: Callable[[], SlackClient],
+        client: Callable[[], SlackClient],
         *,
         limits: SlackLimits,
         progress: Progress,
         responses: Responses,
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._pace = SlackRateLimiter(limits, time.monotonic())
         self._progress = progress
         self._responses = responses
-        self._reserved: dict[str, str] = {}  # replies that grow, and the change for whose final words was taken
-        self._brought: dict[str, str] = {}  # the file that an obligation was about to show when its answer was lost
-        self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
-        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
+        self._reserved: dict[str, str] = {}  # growing replies, and the workspace whose edit is reserved for the end
+        self._brought: dict[str, str] = {}  # uploaded file of an outbox message whose confirmation was lost
+        self._ready: set[str] = set()  # chats that have waited for the limit and not sent yet
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one per chat, while in use
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class SlackPlatform(Platform):
         part = len(outgoing.sent)
         self._leave_room(workspace, growing=_grows(outgoing, part, text))
         content = await _content(outgoing, part, text)
-        if await self._responses.give(self._wire().session, outgoing, content):
+        if await self._responses.give(self._client().session, outgoing, content):
             return EPHEMERAL
         try:
             async with self._in_turn(workspace, outgoing.place.chat):
@@ -93,10 +93,10 @@ class SlackPlatform(Platform):
                 )
         except DeliveryError as error:
             if error.gone:
-                await self._responses.apologise(self._wire().session, outgoing.place.chat)
+                await self._responses.apologise(self._client().session, outgoing.place.chat)
             raise
-        if _grows(outgoing, part, text):  # its final words will be a change
-            self._pace.changes.take(workspace.me.team, time.monotonic())
+        if _grows(outgoing, part, text):  # its end will be an edit
+            self._pace.changes.take(workspace.identity.team, time.monotonic())
             _remember(self._reserved, outgoing.id, "")
         self._note_end(workspace, outgoing, part)
         return str(answer["ts"])
@@ -107,13 +107,13 @@ class SlackPlatform(Platform):
         file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
         try:
             async with self._translated(place.chat, seen=False):
-                name = await bring(self._wire(), workspace, file)
+                name = await bring(self._client(), workspace, file)
             async with self._in_turn(workspace, place.chat):
                 await share(workspace, name, file.name, channel=channel, thread=place.thread, text=text)
         except DeliveryError as error:
             if error.arrived_perhaps:
                 _remember(self._brought, outgoing.id, name)
-            if error.refused:  # words it may take there all the same
+            if error.refused:  # a text may still be allowed there
                 raise UnsendableFileError(str(error)) from error
             raise
         return name
@@ -123,29 +123,29 @@ class SlackPlatform(Platform):
         part = outgoing.sent.index(message) if message in outgoing.sent else 0
         self._leave_room(workspace, growing=_grows(outgoing, part, text))
         content = await _content(outgoing, part, text)
-        if await self._responses.give(self._wire().session, outgoing, content, in_place=True):
+        if await self._responses.give(self._client().session, outgoing, content, in_place=True):
             return
         if message == EPHEMERAL:
-            raise DeliveryError("what one person saw alone is gone", gone=True)
+            raise DeliveryError("an ephemeral message cannot be edited", gone=True)
         changes = _changes(workspace)
         async with self._queue(outgoing.place.chat):
             self._refuse_while_held(changes)
             if _grows(outgoing, part, text) or outgoing.id not in self._reserved:
-                await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
+                await asyncio.sleep(self._pace.changes.take(workspace.identity.team, time.monotonic()))
             async with self._translated(changes):
                 await workspace.client.chat_update(channel=channel, ts=message, **content)
         if outgoing.final:
             self._reserved.pop(outgoing.id, None)
         self._note_end(workspace, outgoing, part)
 
-    async def delete(self, outgoing: OutboxMessage, message: str) -> None:  # noqa: ARG002 - as the port has it
-        raise DeliveryError("on Slack a reply is changed where it stands")  # and found by what it carries
+    async def delete(self, outgoing: OutboxMessage, message: str) -> None:  # noqa: ARG002 - signature of the port
+        raise DeliveryError("replies on Slack are edited, not deleted")  # and looked up by their metadata
 
     async def find(self, outgoing: OutboxMessage, part: int) -> str | None:
         workspace, channel = await self._where(outgoing.place)
         if self._responses.knows(outgoing):
-            return None  # what one person sees alone cannot be looked up
-        async with self._translated(f"{workspace.me.team} looks"):
+            return None  # ephemeral messages cannot be looked up
+        async with self._translated(f"{workspace.identity.team} looks"):
             path = _file_of(outgoing, part)
             brought = self._brought.get(outgoing.id, "")
             file = await asyncio.to_thread(_sought, path, brought) if path else None
@@ -163,31 +163,33 @@ class SlackPlatform(Platform):
             self._progress.working(workspace, place)
 
     def _leave_room(self, workspace: Workspace, *, growing: bool) -> None:
-        """A reply that still grows is shown only where its final words, and those of others, can follow soon."""
+        """Show a growing reply only if enough edits are left for its end and for other replies."""
         now = time.monotonic()
         if not growing:
             return
-        if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
-            raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
+        if not self._pace.changes.has_room(workspace.identity.team, now) or self._pace.held_s(
+            _changes(workspace), now
+        ):
+            raise DeliveryError("too many replies are growing in this workspace", retry_after_s=_SHOW_LATER_S)
 
     def _note_end(self, workspace: Workspace, outgoing: OutboxMessage, part: int) -> None:
         if outgoing.kind is OutboxKind.REPLY and outgoing.final and _is_last(outgoing, part):
             self._progress.done(workspace, outgoing.place, outgoing.end)
 
     async def _where(self, place: Place) -> tuple[Workspace, str]:
-        """Whose token opens the channel, and its id."""
+        """Return the workspace of the channel, and the channel id."""
         team, channel = team_and_channel(place.chat)
-        wire = self._wire()
+        client = self._client()
         try:
-            known = await wire.workspaces()
+            known = await client.workspaces()
         except PlatformError as error:
             raise DeliveryError(str(error), retry_after_s=error.retry_after_s) from error
         if not team:
             return next(iter(known.values())), channel
         if team not in known:
             raise DeliveryError(
-                f"no token opens the Slack workspace {team[:40]!r}: {wire.missing or 'there is none'}",
-                gone=wire.missing is None,
+                f"no token for the Slack workspace {team[:40]!r}: {client.missing or 'none is configured'}",
+                gone=client.missing is None,
             )
         return known[team], channel
 
@@ -196,7 +198,7 @@ class SlackPlatform(Platform):
 
     @asynccontextmanager
     async def _in_turn(self, workspace: Workspace, chat: str) -> AsyncIterator[None]:
-        """In which something new is said."""
+        """Wait for the rate limits, then hold the chat for one new message."""
         async with self._queue(chat):
             if chat not in self._ready:
                 await self._turn(workspace, chat)
@@ -214,15 +216,15 @@ class SlackPlatform(Platform):
     async def _turn(self, workspace: Workspace, chat: str) -> None:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         self._refuse_while_held(chat)
-        await asyncio.sleep(self._pace.messages.take(workspace.me.team, time.monotonic()))
+        await asyncio.sleep(self._pace.messages.take(workspace.identity.team, time.monotonic()))
 
     def _refuse_while_held(self, what: str) -> None:
         if (held_s := self._pace.held_s(what, time.monotonic())) > 0:
-            raise DeliveryError(f"Slack wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
+            raise DeliveryError(f"Slack's rate limit is reached; retry in {held_s:.0f} s", retry_after_s=held_s)
 
     @asynccontextmanager
     async def _translated(self, what: str, *, seen: bool = True) -> AsyncIterator[None]:
-        """`seen`: whether people see what was done in it, if it was."""
+        """Translate errors. `seen`: people see the effect of the call."""
         try:
             yield
         except FAILURES as error:
@@ -250,7 +252,7 @@ async def _content(outgoing: OutboxMessage, part: int, text: str) -> dict[str, A
 
 
 def _grows(outgoing: OutboxMessage, part: int, text: str) -> bool:
-    """Whether this is not the last that will be said of it: an answer may have come while its beginning waited."""
+    """Return True if more text follows. The reply may have ended while its first part waited."""
     if not outgoing.final:
         return True
     return outgoing.kind is OutboxKind.REPLY and parts(outgoing.text)[part : part + 1] != (text,)
@@ -261,13 +263,13 @@ def _is_last(outgoing: OutboxMessage, part: int) -> bool:
 
 
 def _file_of(outgoing: OutboxMessage, part: int) -> str:
-    """The path of the file that this part shows; empty: it is text."""
+    """Return the path of the file in this part; empty for text."""
     number = part - (len(parts(outgoing.text)) if outgoing.text else 0)
     return outgoing.files[number] if outgoing.files and number >= 0 else ""
 
 
 def _sought(path: str, brought: str) -> sent_lookup.SentFile:
-    """In a thread."""
+    """Describe the file to look up. Blocking."""
     try:
         size_bytes = Path(path).stat().st_size
     except OSError:
@@ -276,4 +278,4 @@ def _sought(path: str, brought: str) -> sent_lookup.SentFile:
 
 
 def _changes(workspace: Workspace) -> str:
-    return f"{workspace.me.team} changes"
+    return f"{workspace.identity.team} changes"

@@ -1,8 +1,8 @@
-"""Answers that whoever gave a native command sees alone, under the address that Slack gives along with it.
+"""Ephemeral answers to native commands, through the response URL of the command.
 
-Such an address takes five answers within half an hour, also from a channel where the bot is no member. It is in
-memory only: after a restart, and when it is used up, the answer is an ordinary message in the channel. One whose
-arrival nobody confirmed is given again, which the person alone sees.
+A response URL takes five answers within half an hour, also from a channel without the bot. It is kept in memory only:
+after a restart, or when it is used up, the answer is an ordinary message in the channel. An unconfirmed answer is
+sent again; only the person who gave the command sees it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from hermes.domain.types import InboundKey, OutboxKind, OutboxMessage
 from hermes.domain.values import dataclass
 from hermes.ports.chat import Inbound
 
-EPHEMERAL = "ephemeral"  # stands for the id of such a message, which nobody is told
-_NOT_THERE = (
-    "I cannot answer there, because I am not in that channel. /invite me, or write to me directly, and ask again."
-)
-_GOOD_FOR_S = 29 * 60.0  # Slack's half an hour, less a minute
+EPHEMERAL = "ephemeral"  # placeholder for the unknown id of such a message
+_NOT_THERE = "I cannot answer in that channel because I am not a member. /invite me, or write to me directly."
+_GOOD_FOR_S = 29 * 60.0  # Slack's half hour less a minute
 _USES = 5
 _MAX_REMEMBERED = 1024
 _DEFAULT_WAIT_S = 30.0
@@ -42,7 +40,7 @@ class _Address:
 class Responses:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: dict[InboundKey, _Address] = {}  # by what they answer, the latest last
+        self._known: dict[InboundKey, _Address] = {}  # by inbound id, newest last
 
     def note(self, inbound: Inbound, url: str) -> None:
         if len(self._known) >= _MAX_REMEMBERED:
@@ -60,7 +58,7 @@ class Responses:
         *,
         in_place: bool = False,
     ) -> bool:
-        """False: it has to be said in the channel. `in_place`: of the message whose button was pressed."""
+        """Send an ephemeral answer. False: send it in the channel. `in_place` replaces the message of the button."""
         name = _answered(outgoing)
         if (address := self._address(name)) is None:
             return False
@@ -72,7 +70,7 @@ class Responses:
         return False
 
     async def apologise(self, session: aiohttp.ClientSession, chat: str) -> None:
-        """To whoever asked from a channel in which we can say nothing, and was not answered yet."""
+        """Tell people whose command came from a channel without the bot that it cannot answer there."""
         unanswered = [name for name, each in self._known.items() if each.chat == chat and each.left == _USES]
         for name in unanswered:
             address = self._address(name)
@@ -82,7 +80,7 @@ class Responses:
             try:
                 await _posted(session, address.url, {"text": _NOT_THERE})
             except DeliveryError as error:
-                logger.debug("{} could not be told that we are not there: {}", name, error)
+                logger.debug("slack: could not report to {} that the bot is not in the channel: {}", name, error)
 
     def _address(self, name: InboundKey) -> _Address | None:
         found = self._known.get(name)
@@ -90,12 +88,12 @@ class Responses:
 
 
 def _answered(outgoing: OutboxMessage) -> InboundKey:
-    """What a notice is about: its id ends with that. Nothing else that is owed is an answer to a command."""
+    """Return the inbound id that a notice answers: the end of its own id."""
     return InboundKey(outgoing.id.partition(":")[2] if outgoing.kind is OutboxKind.NOTICE else "")
 
 
 async def _posted(session: aiohttp.ClientSession, url: str, content: Mapping[str, Any]) -> bool:
-    """False: the address is not good any more."""
+    """Post an answer. False: the URL has expired."""
     try:
         async with session.post(url, json={"response_type": "ephemeral", **content}) as answer:
             status, wait_s = answer.status, answer.headers.get("Retry-After", "")
@@ -103,7 +101,7 @@ async def _posted(session: aiohttp.ClientSession, url: str, content: Mapping[str
         raise delivery_error(error) from error
     if status == 429:
         retry_s = float(wait_s) if wait_s.isdecimal() else _DEFAULT_WAIT_S
-        raise DeliveryError(f"Slack wants us to wait for {retry_s:g} s", retry_after_s=retry_s)
+        raise DeliveryError(f"Slack's rate limit is reached; retry in {retry_s:g} s", retry_after_s=retry_s)
     if status >= 500:
-        raise DeliveryError(f"Slack is out of order (HTTP {status})", arrived_perhaps=True)
+        raise DeliveryError(f"Slack failed (HTTP {status})", arrived_perhaps=True)
     return status < 300

@@ -1,8 +1,7 @@
-"""slack-sdk's Web API client, one a workspace, over one pool of connections.
+"""Slack workspaces: one slack-sdk Web API client each, over a shared connection pool.
 
-The library repeats a call whose connection broke; ours do not, as nobody could tell whether the first one counted.
-Its Socket Mode client is not used: it handles events side by side in any order, and answers on whatever connection
-there is.
+Retries of the library are off, because a call with a lost answer may have taken effect. Its Socket Mode client is not
+used: it handles events out of order and acknowledges them on any connection.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from hermes.domain.values import dataclass
 BASE_URL = "https://slack.com/api/"
 _CONNECT_S = 10.0
 _CONNECTIONS = 64
-_KNOCK_AGAIN_S = 30.0  # at a workspace that did not let us in, while there are others
-_ALL_WITHIN_S = 1.0  # in which all of them should have let us in; then those that have are enough
+_RETRY_LOGIN_S = 30.0  # pause after a failed login, while other workspaces work
+_ALL_WITHIN_S = 1.0  # wait this long for all workspaces, then use those that are connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Of one workspace. The app's secrets may be the same for several."""
+    """Credentials of one workspace. Several may share one app."""
 
     bot: Secret
     app: Secret | None = None  # for Socket Mode
@@ -39,7 +38,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackIdentity:
-    """Who the bot is in one workspace."""
+    """Bot identity in one workspace."""
 
     team: str
     user: str
@@ -49,13 +48,13 @@ class SlackIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    me: SlackIdentity
+    identity: SlackIdentity
     client: AsyncWebClient
-    app: Secret | None = None  # that brings its events, in Socket Mode
+    app: Secret | None = None  # app that receives its events, in Socket Mode
 
 
 class SlackClient:
-    """The workspaces we are in. Made on the running loop."""
+    """Connected workspaces. Create it on the running event loop."""
 
     def __init__(
         self,
@@ -71,58 +70,58 @@ class SlackClient:
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
         )
         self.base_url = base_url
-        # For files, which may take their time as long as something comes.
+        # For files: no total timeout as long as data arrives.
         self.patience = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=answer_within_s)
         self._bots = {each.bot.reveal(): each for each in credentials}
-        self._trouble = trouble  # told which one does not let us in, and why
+        self._trouble = trouble  # called with a failing workspace and its problem
         self._jitter = jitter  # between 0 and 1
-        self._known: dict[str, Workspace] = {}  # by the bot's token, as all here
-        self._shut: dict[str, tuple[float, PlatformError]] = {}  # that did not let us in, and when to ask again
-        self._knocks: dict[str, asyncio.Task[None]] = {}  # that are not answered yet
+        self._known: dict[str, Workspace] = {}  # by bot token, as in all dicts here
+        self._failed_logins: dict[str, tuple[float, PlatformError]] = {}  # failed logins, and when to retry
+        self._logins: dict[str, asyncio.Task[None]] = {}  # logins in progress
 
     async def workspaces(self) -> Mapping[str, Workspace]:
-        """By team, as many as let us in. Raises PlatformError when none does. One that does not answer holds up
-        nobody in the others."""
+        """Return the connected workspaces by team. Raises PlatformError if there are none. A workspace that does not
+        answer does not delay the others."""
         if len(self._known) < len(self._bots):
-            await self._knock()
+            await self._start_logins()
         if not self._known and self.missing is not None:
             raise self.missing
         known = [self._known[name] for name in self._bots if name in self._known]
-        return {each.me.team: each for each in known}
+        return {each.identity.team: each for each in known}
 
     @property
     def missing(self) -> PlatformError | None:
-        """Why there may be workspaces that are not known yet."""
-        if self._shut:
-            return next(iter(self._shut.values()))[1]
+        """Return why some workspaces may not be connected yet."""
+        if self._failed_logins:
+            return next(iter(self._failed_logins.values()))[1]
         return PlatformError("Slack has not answered yet") if len(self._known) < len(self._bots) else None
 
-    async def _knock(self) -> None:
+    async def _start_logins(self) -> None:
         now = time.monotonic()
         for name, credentials in self._bots.items():
-            waits = bool(self._known) and name in self._shut and self._shut[name][0] > now
-            if name not in self._known and name not in self._knocks and not waits:
-                self._knocks[name] = asyncio.create_task(self._enter(name, credentials), name="slack auth.test")
+            waits = bool(self._known) and name in self._failed_logins and self._failed_logins[name][0] > now
+            if name not in self._known and name not in self._logins and not waits:
+                self._logins[name] = asyncio.create_task(self._log_in(name, credentials), name="slack auth.test")
         if not self._known:
-            await asyncio.wait(self._knocks.values(), timeout=_ALL_WITHIN_S)
-        while not self._known and self._knocks:
-            await asyncio.wait(self._knocks.values(), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._logins.values(), timeout=_ALL_WITHIN_S)
+        while not self._known and self._logins:
+            await asyncio.wait(self._logins.values(), return_when=asyncio.FIRST_COMPLETED)
 
-    async def _enter(self, name: str, credentials: Credentials) -> None:
+    async def _log_in(self, name: str, credentials: Credentials) -> None:
         try:
-            self._known[name] = await self._introduced(credentials)
-            self._shut.pop(name, None)
+            self._known[name] = await self._authenticate(credentials)
+            self._failed_logins.pop(name, None)
             self._trouble(self._part(name), "")
         except PlatformError as error:
-            # Not all of them at the same moment: what keeps us out may be that there are too many of us.
-            again_s = _KNOCK_AGAIN_S * (0.5 + self._jitter())
-            self._shut[name] = (time.monotonic() + max(again_s, error.retry_after_s or 0.0), error)
+            # Spread retries: the cause may be too many requests.
+            again_s = _RETRY_LOGIN_S * (0.5 + self._jitter())
+            self._failed_logins[name] = (time.monotonic() + max(again_s, error.retry_after_s or 0.0), error)
             self._trouble(self._part(name), str(error))
         finally:
-            del self._knocks[name]
+            del self._logins[name]
 
     def _part(self, name: str) -> str:
-        """A token is not shown: it is the how many-eth of those that were given."""
+        """Name a workspace by its position, because tokens must not be shown."""
         return f"workspace {list(self._bots).index(name) + 1} of {len(self._bots)}"
 
     def client(self, token: Secret) -> AsyncWebClient:
@@ -135,32 +134,32 @@ class SlackClient:
         )
 
     async def close(self) -> None:
-        knocks = list(self._knocks.values())
+        knocks = list(self._logins.values())
         for each in knocks:
             each.cancel()
         await asyncio.gather(*knocks, return_exceptions=True)
         await self.session.close()
 
-    async def _introduced(self, credentials: Credentials) -> Workspace:
+    async def _authenticate(self, credentials: Credentials) -> Workspace:
         client = self.client(credentials.bot)
         try:
             answer = await client.auth_test()
         except FAILURES as error:
             raise platform_error(error) from error
         try:
-            me = SlackIdentity(
+            identity = SlackIdentity(
                 team=answer["team_id"],
                 user=answer["user_id"],
                 bot=answer.get("bot_id") or "",
                 name=answer.get("user") or "hermes",
             )
         except KeyError as error:
-            raise PlatformError(f"the answer is not Slack's: {error} is missing") from error
-        return Workspace(me=me, client=client, app=credentials.app)
+            raise PlatformError(f"Slack's answer is invalid: {error} is missing") from error
+        return Workspace(identity=identity, client=client, app=credentials.app)
 
 
 def _silent_logger() -> logging.Logger:
-    """The library would write whole messages to its log, if anybody turned that up."""
+    """Silence the library's logger, which could write whole messages."""
     logger = logging.getLogger("hermes.slack_sdk")
     logger.setLevel(logging.ERROR)
     return logger

@@ -1,4 +1,4 @@
-"""The connection to Telegram, both ways: the poll or the webhook that takes in, and the platform that says."""
+"""Telegram adapter: long poll or webhook for inbound updates, and the platform for outbound messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermes.adapters.telegram.rate_limiter import TelegramLimits
 from hermes.adapters.telegram.webhook import Webhook, WebhookSettings, withdraw
 from hermes.config.secret import Secret
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import Attachment, ChatAdapter, ChatEdge, FileSource, Platform
+from hermes.ports.chat import Attachment, ChatAdapter, ChatIntake, FileSource, Platform
 
 BASE_URL = "https://api.telegram.org"
 _POLL_S = 30
@@ -31,58 +31,58 @@ class TelegramAdapter(ChatAdapter, FileSource):
         token: Secret,
         *,
         base_url: str = "",
-        manners: TelegramAddressing | None = None,
+        addressing: TelegramAddressing | None = None,
         limits: TelegramLimits | None = None,
         poll_s: int = _POLL_S,
         answer_within_s: float = _ANSWER_WITHIN_S,
         webhook: WebhookSettings | None = None,
         secret_file: Path | None = None,
     ) -> None:
-        """`secret_file` is where a webhook's secret is kept; it is there while there may be a webhook of ours."""
+        """`secret_file` holds the webhook's secret. It exists as long as our webhook may be set at Telegram."""
         self._token = token
         self._base_url = base_url.rstrip("/") or BASE_URL
         self._answer_within_s = answer_within_s
-        self._poll = Poll(manners or TelegramAddressing(), timeout_s=poll_s)
+        self._poll = Poll(addressing or TelegramAddressing(), timeout_s=poll_s)
         self._secret_file = secret_file
         self._webhook: Webhook | None = None
         if webhook is not None and secret_file is not None:
-            self._webhook = Webhook(webhook, secret_file, manners or TelegramAddressing())
+            self._webhook = Webhook(webhook, secret_file, addressing or TelegramAddressing())
         self._platform = TelegramPlatform(self._connected, limits or TelegramLimits())
         self._making = asyncio.Lock()
-        self._wire: TelegramClient | None = None
+        self._client: TelegramClient | None = None
 
     @property
     def platform(self) -> Platform:
         return self._platform
 
-    async def run(self, edge: ChatEdge) -> None:
-        wire = await self._connected()
+    async def run(self, chat_intake: ChatIntake) -> None:
+        client = await self._connected()
         if self._webhook is not None:
-            await self._webhook.run(wire, edge)
+            await self._webhook.run(client, chat_intake)
             return
         if self._secret_file is not None:
-            await withdraw(wire, self._secret_file)
-        await self._poll.run(wire, edge)
+            await withdraw(client, self._secret_file)
+        await self._poll.run(client, chat_intake)
 
     async def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
-        """What is in a file that a person has sent. Raises PlatformError."""
-        wire = await self._connected()
+        """Download a file that a person sent. Raises PlatformError."""
+        client = await self._connected()
         try:
-            async with aclosing(wire.file(attachment.file_id)) as pieces:
+            async with aclosing(client.file(attachment.file_id)) as pieces:
                 async for piece in pieces:
                     yield piece
         except TelegramError as error:
             raise PlatformError(why_not_fetched(error)) from error
 
     async def close(self) -> None:
-        if self._wire is not None:
-            await self._wire.close()
+        if self._client is not None:
+            await self._client.close()
 
     async def _connected(self) -> TelegramClient:
         async with self._making:
-            if self._wire is None:
+            if self._client is None:
                 # In a thread: certificates are read from disk.
-                self._wire = await asyncio.to_thread(
+                self._client = await asyncio.to_thread(
                     TelegramClient, self._token, self._base_url, answer_within_s=self._answer_within_s
                 )
-            return self._wire
+            return self._client

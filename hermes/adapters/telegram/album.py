@@ -1,6 +1,6 @@
-"""The pictures of an album: an update each, one message together, also after one of them was edited.
+"""An album: one update per picture, taken together as one message, also after an edit of a picture.
 
-Each is known by its own update, in whatever order and company they come again after a crash.
+Each picture has its own update id, so redelivery after a crash may group them differently.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from hermes.ports.chat import Inbound
 class Album:
     def __init__(self, ready_at: float) -> None:
         self.ready_at = ready_at
-        self.complete = asyncio.Event()  # whatever had come by then is part of it
+        self.complete = asyncio.Event()  # no more pictures are expected
         self.done = asyncio.Event()
         self.taken = False
-        self._updates: dict[int, Mapping[str, Any]] = {}  # by the messages' ids
-        self._place: Place | None = None  # by which an edit is known to be one of it
+        self._updates: dict[int, Mapping[str, Any]] = {}  # by message id
+        self._place: Place | None = None  # identifies the message that an edit replaces
 
     def add(self, update: Mapping[str, Any]) -> None:
-        """A picture, or what became of one."""
+        """Add a picture, or replace it with its edited version."""
         message = update.get("message") or update["edited_message"]
         number = int(message["message_id"])
         first = self._updates.get(number, update)
         self._updates[number] = {"update_id": first["update_id"], "message": message}
 
-    def inbound(self, me: TelegramIdentity, manners: TelegramAddressing) -> Inbound | None:
-        read = album_of([self._updates[number] for number in sorted(self._updates)], me, manners)
+    def inbound(self, identity: TelegramIdentity, addressing: TelegramAddressing) -> Inbound | None:
+        read = album_of([self._updates[number] for number in sorted(self._updates)], identity, addressing)
         if read is not None:
             self._place = read.place
         return read
 
-    def edited(self, key: InboundKey, me: TelegramIdentity, manners: TelegramAddressing) -> Inbound | None:
-        """All of it as it is now, in the place of what it was."""
+    def edited(self, key: InboundKey, identity: TelegramIdentity, addressing: TelegramAddressing) -> Inbound | None:
+        """Return the whole album as an edit of the message that was taken."""
         place = self._place
-        read = self.inbound(me, manners)
+        read = self.inbound(identity, addressing)
         return replace(read, id=key, place=place, edited=True) if read is not None and place is not None else None
 
 

@@ -1,7 +1,7 @@
-"""python-telegram-bot over one HTTP client for what is said, one for the long poll, one for files.
+"""Telegram client: python-telegram-bot with separate HTTP clients for sending, long polling and files.
 
-Its `Application` and `Updater` are not used, because they confirm updates before anybody has stored them. Updates are
-taken as the plain JSON they are, so that one the library cannot read cannot hold up the others.
+The library's `Application` and `Updater` are not used, because they confirm updates before they are stored. Updates
+stay plain JSON, so that one which the library cannot parse does not block the others.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ class TelegramClient:
         )
 
     async def updates(self, offset: int | None, timeout_s: int, kinds: Sequence[str]) -> list[Mapping[str, Any]]:
-        """Those that wait, oldest first; all before `offset` are confirmed by this."""
+        """Return waiting updates, oldest first. Confirms all updates before `offset`."""
         query: dict[str, Any] = {"timeout": timeout_s, "allowed_updates": json.dumps(kinds)}
         if offset is not None:
             query["offset"] = offset
         answer: Any = None
-        with suppress(KeyError):  # the library's, for an answer without a result
+        with suppress(KeyError):  # raised by the library for an answer without a result
             answer = await self._polling.post(
                 f"{self._address}/getUpdates?{urlencode(query)}", read_timeout=timeout_s + self._answer_within_s
             )
         if not isinstance(answer, list):
-            raise TelegramError("the answer is not a list of updates")
+            raise TelegramError("Telegram's answer is not a list of updates")
         return answer
 
     async def file(self, file_id: str) -> AsyncGenerator[bytes, None]:
-        """What is in a file that somebody sent, piece by piece."""
+        """Stream the contents of a file."""
         about: Any = None
         with suppress(KeyError):  # as above
             about = await self._saying.post(f"{self._address}/getFile?{urlencode({'file_id': file_id})}")
         path = about.get("file_path") if isinstance(about, dict) else None
-        if not isinstance(path, str) or path.startswith("/"):  # a server of one's own, in its local mode
-            raise TelegramError("it does not say where the file can be fetched")
+        if not isinstance(path, str) or path.startswith("/"):  # a local Bot API server returns absolute paths
+            raise TelegramError("Telegram returned no download path for the file")
         within = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=self._answer_within_s)
         try:
             async with self._files.session.get(f"{self._file_address}/{quote(path)}", timeout=within) as response:

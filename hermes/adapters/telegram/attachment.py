@@ -1,4 +1,4 @@
-"""The files in a Telegram message, and what can be told in words: stickers, contacts, places, polls. Pure."""
+"""Files in a Telegram message, and text for stickers, contacts, locations and polls. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from hermes.adapters.chat.utf16 import sound
 from hermes.ports.chat import Attachment, Foreign, ForeignKind
 
-_PICTURE_SIDE = 1600  # pixels; Telegram offers each picture in several sizes, and a model needs no larger one
-_KINDS = {  # an animation is a document, too: it has to come first
+_PICTURE_SIDE = 1600  # pixels; Telegram offers several sizes, and models need no larger one
+_KINDS = {  # an animation is also a document and has to come first
     "voice": "voice",
     "audio": "audio",
     "video_note": "video",
@@ -17,12 +17,12 @@ _KINDS = {  # an animation is a document, too: it has to come first
     "animation": "video",
     "document": "file",
 }
-FILE_FIELDS = ("photo", *_KINDS)  # of a message
-_TYPES = {"voice": "audio/ogg", "video_note": "video/mp4"}  # where Telegram need not say so
+FILE_FIELDS = ("photo", *_KINDS)  # fields of a message
+_TYPES = {"voice": "audio/ogg", "video_note": "video/mp4"}  # default types where Telegram gives none
 
 
 def attachments_of(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """None or one; an album has one a message."""
+    """Return the attachment of a message, if any. Each picture of an album is a separate message."""
     if sizes := message.get("photo"):
         size = _fitting(sizes)
         return (
@@ -38,7 +38,7 @@ def attachments_of(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
 
 
 def told_of(message: Mapping[str, Any]) -> tuple[Foreign, ...]:
-    """A sticker, contact, location or poll in words; none of them are the sender's."""
+    """Describe a sticker, contact, location or poll. The sender did not write these texts."""
     for kind, name, describe in _TOLD:
         if about := message.get(name):
             return (Foreign(kind=kind, text=sound(describe(about))),)
@@ -47,7 +47,7 @@ def told_of(message: Mapping[str, Any]) -> tuple[Foreign, ...]:
 
 def _sticker(sticker: Mapping[str, Any]) -> str:
     of_set = f' from the set "{sticker["set_name"]}"' if sticker.get("set_name") else ""
-    return f"{sticker.get('emoji') or 'without a meaning'}{of_set}"
+    return f"{sticker.get('emoji') or 'no emoji'}{of_set}"
 
 
 def _contact(contact: Mapping[str, Any]) -> str:
@@ -68,7 +68,7 @@ def _coordinates(where: Mapping[str, Any]) -> str:
     return f"{where.get('latitude')}, {where.get('longitude')}"
 
 
-_TOLD = (  # a venue has a location, too: it has to come first
+_TOLD = (  # a venue also has a location and has to come first
     (ForeignKind.STICKER, "sticker", _sticker),
     (ForeignKind.CONTACT, "contact", _contact),
     (ForeignKind.LOCATION, "venue", _venue),

@@ -1,4 +1,4 @@
-"""What goes wrong between us and Telegram, in plain words, and what it means for a delivery."""
+"""Telegram errors: their effect on a delivery, and texts for operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from telegram.error import (
 
 from hermes.domain.errors import DeliveryError, PlatformError
 
-# Of 400s: there is nobody (any more) who could be told, or we may not, or a message to be edited was taken away.
+# Errors 400 that mean: the chat is gone, we may not write there, or the message to edit was deleted.
 _GONE = re.compile(
     r"chat not found|user not found|peer_id_invalid|thread not found|topic_closed|topic_deleted|chat_write_forbidden"
     r"|not enough rights|have no rights|need administrator rights|deactivated|upgraded to a supergroup"
@@ -39,40 +39,40 @@ def says_so_already(error: BadRequest) -> bool:
 
 
 def wait_of(error: RetryAfter) -> float:
-    """Seconds. The library's attribute is on its way from a number to a timedelta."""
+    """Return seconds. The library's attribute is changing from a number to a timedelta."""
     wait = error.retry_after
     return float(wait) if isinstance(wait, int) else wait.total_seconds()
 
 
 def delivery_error(error: TelegramError) -> DeliveryError:
-    """What an error means for whoever wanted something said."""
+    """Translate an error of an outbound call."""
     match error:
         case RetryAfter():
             wait_s = wait_of(error)
-            return DeliveryError(f"Telegram wants us to wait for {wait_s:g} s", retry_after_s=wait_s)
+            return DeliveryError(f"Telegram's rate limit is reached; retry in {wait_s:g} s", retry_after_s=wait_s)
         case ChatMigrated():
             return DeliveryError(
-                f"the group is a supergroup now, {error.new_chat_id}", moved_to=str(error.new_chat_id)
+                f"the group became the supergroup {error.new_chat_id}", moved_to=str(error.new_chat_id)
             )
         case Forbidden():
-            return DeliveryError(f"Telegram does not let us talk there: {error.message}", gone=True)
+            return DeliveryError(f"Telegram does not allow messages to this chat: {error.message}", gone=True)
         case BadRequest():
             gone = bool(_GONE.search(error.message))
-            return DeliveryError(f"Telegram refused it: {error.message}", gone=gone, refused=True)
+            return DeliveryError(f"Telegram refused the message: {error.message}", gone=gone, refused=True)
         case InvalidToken():
             return DeliveryError(explain(error))
     return DeliveryError(explain(error), arrived_perhaps=not isinstance(error.__cause__, _NEVER_SENT))
 
 
 def platform_error(error: TelegramError) -> PlatformError:
-    """What ended the polling."""
+    """Translate an error that ended the intake."""
     retry_after_s = wait_of(error) if isinstance(error, RetryAfter) else None
     return PlatformError(explain(error), retry_after_s=retry_after_s)
 
 
 def why_not_fetched(error: TelegramError) -> str:
     if isinstance(error, BadRequest) and "too big" in error.message.lower():
-        return "Telegram gives bots no files of more than 20 MB"
+        return "Telegram does not let bots download files larger than 20 MB"
     return explain(error)
 
 
@@ -80,33 +80,33 @@ def explain(error: TelegramError) -> str:
     match error:
         case Conflict() if "webhook" in error.message.lower():
             return (
-                "a webhook is set for this bot, and Telegram gives its messages to that alone; "
-                "remove it (deleteWebhook), or use another bot"
+                "a webhook is set for this bot, so Telegram refuses long polling; "
+                "remove it (deleteWebhook) or use another bot"
             )
         case Conflict():
             return (
-                "another program fetches this bot's messages at the same time (409 Conflict); stop the other one, or "
-                "give each its own bot. Nothing is lost: what this one has not stored comes again"
+                "another program polls this bot's updates (409 Conflict); stop it, or use a separate bot. "
+                "Nothing is lost: updates that were not stored are delivered again"
             )
         case InvalidToken() if error.__cause__ is not None:
-            return "what answers is no Bot API; check telegram.base_url"
+            return "the server is not a Bot API server; check telegram.base_url"
         case InvalidToken():
-            return "Telegram does not know this bot token; check TELEGRAM_BOT_TOKEN or telegram.token_file"
+            return "Telegram rejected the bot token; check TELEGRAM_BOT_TOKEN or telegram.token_file"
         case RetryAfter():
-            return f"Telegram wants us to wait for {wait_of(error):g} s"
+            return f"Telegram's rate limit is reached; retry in {wait_of(error):g} s"
         case TimedOut():
             return _timeout(error)
         case BadRequest() | Forbidden():
             return f"Telegram refused the request: {error.message}"
         case NetworkError() if isinstance(error.__cause__, aiohttp.ClientError | OSError):
-            return f"Telegram cannot be reached ({type(error.__cause__).__name__}); is there a network?"
+            return f"Telegram cannot be reached ({type(error.__cause__).__name__}); check the network"
         case NetworkError():
             status = re.search(r"[A-Z][A-Za-z -]* \(\d{3}\)", error.message)
-            return f"Telegram, or something on the way to it, is out of order: {status[0] if status else 'an error'}"
-    return f"Telegram answered with something that cannot be understood: {error.message}"
+            return f"Telegram or a proxy failed: {status[0] if status else 'an error'}"
+    return f"Telegram returned an invalid answer: {error.message}"
 
 
 def _timeout(error: TimedOut) -> str:
     if isinstance(error.__cause__, _NEVER_SENT):
-        return "Telegram cannot be reached: no connection in time"
+        return "Telegram cannot be reached: the connection timed out"
     return "Telegram did not answer in time"

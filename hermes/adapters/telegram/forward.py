@@ -1,6 +1,6 @@
-"""Forwarded messages on Telegram: whether a message is one, and whose words it has. Pure.
+"""Forwarded messages on Telegram and their authors. Pure.
 
-A message that was sent with the help of an inline bot counts as one: the bot wrote its text.
+A message sent via an inline bot counts as forwarded: the bot wrote its text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_forward(message: Mapping[str, Any]) -> bool:
 
 
 def forward_of(message: Mapping[str, Any]) -> tuple[Foreign, ...]:
-    """The text or caption of a forwarded message, which may be empty; nothing of any other message."""
+    """Return the text or caption of a forwarded message, which may be empty; nothing for other messages."""
     if not is_forward(message):
         return ()
     text = str(message.get("text") or message.get("caption") or "")

@@ -1,7 +1,7 @@
-"""python-telegram-bot's requests over aiohttp, which takes a quarter of the CPU time that its own client does.
+"""HTTP transport of python-telegram-bot over aiohttp, with a quarter of the CPU time of its own client.
 
-A request is sent once: it is not for HTTP to decide whether a message may be said again. No error names the address,
-as that holds the bot's token.
+A request is sent once: the transport must not repeat a message. Errors never contain the address, because it has the
+bot's token.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hermes.system.proxy_environment import proxy_for
 
 CONNECT_S = 10.0
 _WRITE_S = 10.0
-_POOL_S = 30.0  # to get a connection; nothing was sent before that
+_POOL_S = 30.0  # wait for a free connection; nothing was sent before
 _MAX_BYTES = 32 << 20  # of an answer
-_KEEP_S = 5.0  # an idle connection; the server closes it sooner or later, perhaps just when it is used
+_KEEP_S = 5.0  # idle time of a connection; the server may close it at any time
 
 
 class Http(BaseRequest):
@@ -29,7 +29,7 @@ class Http(BaseRequest):
         self._read_s = read_s
         self._connections = connections
         self._proxy = proxy_for(base_url)
-        self._session: aiohttp.ClientSession | None = None  # made on the loop that uses it
+        self._session: aiohttp.ClientSession | None = None  # created on the event loop that uses it
 
     @property
     def read_timeout(self) -> float:
@@ -47,13 +47,13 @@ class Http(BaseRequest):
         return self._session
 
     async def initialize(self) -> None:
-        """It is made when it is used."""
+        """Do nothing: the session is created on first use."""
 
     async def shutdown(self) -> None:
         if self._session is not None:
             await self._session.close()
 
-    async def do_request(  # noqa: PLR0917 - as the library has it
+    async def do_request(  # noqa: PLR0917 - signature of the library
         self,
         url: str,
         method: str,
@@ -82,24 +82,24 @@ class Http(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """The library would log the whole answer when it is no JSON."""
+        """Parse JSON. The library's version would log the whole answer if it is invalid."""
         try:
             answer = json.loads(payload)
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise TelegramError("the answer is not from the Bot API (no JSON)")
+            raise TelegramError("the answer is not JSON, so not from the Bot API")
         return answer
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The Bot API has no answers that long; something else would fill the memory."""
+    """Read an answer of limited size. A server that is not the Bot API could fill the memory."""
     pieces, size = [], 0
     async for piece in response.content.iter_any():
         pieces.append(piece)
         size += len(piece)
         if size > _MAX_BYTES:
-            raise NetworkError("an answer that does not end")
+            raise NetworkError("the answer is too large")
     return b"".join(pieces)
 
 
@@ -108,7 +108,7 @@ def _body(request_data: RequestData | None) -> aiohttp.FormData | dict[str, str]
         return None
     if not request_data.contains_files:
         return request_data.json_parameters or None
-    form = aiohttp.FormData(request_data.json_parameters, quote_fields=False)  # Telegram would show names quoted
+    form = aiohttp.FormData(request_data.json_parameters, quote_fields=False)  # Telegram would show quoted names
     for name, (filename, content, media_type) in request_data.multipart_data.items():
         shown = "".join(each if each.isprintable() else "_" for each in filename)
         form.add_field(name, content, filename=shown, content_type=media_type)
@@ -116,5 +116,5 @@ def _body(request_data: RequestData | None) -> aiohttp.FormData | dict[str, str]
 
 
 def _seconds(wanted: Any, default_s: float) -> float:
-    """The library's own sign for "as usual" is no number."""
+    """Convert a timeout. The library's default marker is not a number."""
     return float(wanted) if isinstance(wanted, int | float) else default_s

@@ -1,9 +1,8 @@
-"""Updates on their way in, however they came: side by side, in order within a chat, each until it is on disk.
+"""Intake of Telegram updates: concurrent across chats, in order within a chat, until each is on disk.
 
-One that is refused for now is offered again, a little later each time, and never skipped; it holds up its own chat
-and no other, and where it is a file that takes long, no command and no button. The updates of an album are waited
-for, for a moment, and taken together; where updates are asked for, an album is complete when they were once more at
-its end. An edit of one of them is an edit of all of it.
+A refused update is retried with backoff and never skipped. It delays only its own chat, and a file download delays no
+command or button press. The updates of an album are collected for a moment and taken together. With long polling, an
+album is complete when one more poll has returned after its end. An edit of one picture is an edit of the whole album.
 """
 
 from __future__ import annotations
@@ -37,51 +36,51 @@ from hermes.domain.errors import (
     StoppingError,
     StorageError,
 )
-from hermes.ports.chat import ChatEdge, Inbound
+from hermes.ports.chat import ChatIntake, Inbound
 
 T = TypeVar("T")
 
-ALBUM_S = 0.8  # from the first of its pictures until the last has come
-_MAX_ALBUMS = 100  # that are remembered
-_MAX_ASIDE = 200  # characters that Telegram shows
+ALBUM_S = 0.8  # wait for the rest of an album
+_MAX_ALBUMS = 100  # kept for edits
+_MAX_NOTE = 200  # characters that Telegram shows
 _FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 5.0
-_SUPERGROUP = "-100"  # how their ids begin; only what is one can have been something else
+_MAX_WAIT_S = 5.0
+_SUPERGROUP = "-100"  # prefix of supergroup ids; only supergroups can have moved
 
 
 class TelegramIntake:
     def __init__(
         self,
-        wire: TelegramClient,
-        edge: ChatEdge,
-        me: TelegramIdentity,
-        manners: TelegramAddressing,
+        client: TelegramClient,
+        chat_intake: ChatIntake,
+        identity: TelegramIdentity,
+        addressing: TelegramAddressing,
         *,
-        asks: bool = False,
+        polls: bool = False,
     ) -> None:
-        """`asks`: updates come only when they are asked for, and `asked` is told of it."""
-        self._asks = asks
-        self._wire = wire
-        self._edge = edge
-        self._me = me
-        self._manners = manners
-        self._albums: dict[str, Album] = {}  # whose pictures come in now
-        self._lately: dict[str, Album] = {}  # that were taken, and may still be edited while they wait
+        """`polls`: updates come by polling, and the caller reports each poll with `polled`."""
+        self._polls = polls
+        self._client = client
+        self._chat_intake = chat_intake
+        self._identity = identity
+        self._addressing = addressing
+        self._albums: dict[str, Album] = {}  # being collected
+        self._recent_albums: dict[str, Album] = {}  # taken; may still be edited while they wait
         self._orders: WeakValueDictionary[str, ChatOrder] = WeakValueDictionary()  # one a chat, while it is used
 
     async def take(self, update: Mapping[str, Any]) -> None:
-        """Returns when the update may be confirmed. Calls that are begun in order are served in order."""
+        """Take an update and return when it may be confirmed. Concurrent calls keep their order."""
         name = album_name(update)
         if (album := self._albums.get(name)) is not None:
             album.add(update)
             await album.done.wait()
             if not album.taken:
-                raise PlatformError("the rest of its album was not taken")
+                raise PlatformError("the rest of the album was not stored")
         elif name and "message" in update:
             await self._take_album(name, update)
         else:
             async with self._place(update):
-                await self._hand_over(update)
+                await self._store_update(update)
 
     async def _take_album(self, name: str, update: Mapping[str, Any]) -> None:
         album = self._albums[name] = Album(time.monotonic() + ALBUM_S)
@@ -89,10 +88,10 @@ class TelegramIntake:
         try:
             async with self._place(update):
                 await asyncio.sleep(album.ready_at - time.monotonic())
-                if self._asks:
+                if self._polls:
                     await album.complete.wait()
                 del self._albums[name]
-                await self._hand_over(update, album)
+                await self._store_update(update, album)
                 album.taken = True
                 self._remember(name, album)
         finally:
@@ -100,62 +99,62 @@ class TelegramIntake:
             album.done.set()
 
     @property
-    def ask_at(self) -> float:
-        """When to ask at the latest, as an album waits for it."""
+    def poll_at(self) -> float:
+        """Latest time for the next poll, because an album waits for it."""
         open_ones = (album for album in self._albums.values() if not album.complete.is_set())
         return min((album.ready_at for album in open_ones), default=math.inf)
 
-    def asked(self, at: float) -> None:
-        """Whatever had come by then is in our hands."""
+    def polled(self, at: float) -> None:
+        """Note that a poll has returned everything up to this time."""
         for album in self._albums.values():
             if album.ready_at <= at:
                 album.complete.set()
 
     def _place(self, update: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
         order = self._orders.setdefault(_chat_of(update), ChatOrder())
-        return order.place(urgent=is_urgent(update, self._me), slow=has_file(update))
+        return order.place(urgent=is_urgent(update, self._identity), slow=has_file(update))
 
     def _remember(self, name: str, album: Album) -> None:
-        self._lately[name] = album
-        if len(self._lately) > _MAX_ALBUMS:
-            del self._lately[next(iter(self._lately))]
+        self._recent_albums[name] = album
+        if len(self._recent_albums) > _MAX_ALBUMS:
+            del self._recent_albums[next(iter(self._recent_albums))]
 
-    async def _hand_over(self, update: Mapping[str, Any], album: Album | None = None) -> None:
+    async def _store_update(self, update: Mapping[str, Any], album: Album | None = None) -> None:
         name = f"update {update.get('update_id')}"
         try:
             moved = moved_by(update)
             read = None if moved else await self._read(update, album)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            # Telegram's JSON in a shape we do not know: one such update must not hold up all that follow.
-            logger.warning("{} is not understood: {!r}", name, error)
+            # Telegram sent JSON of an unknown form: skip it, or it would block all later updates.
+            logger.warning("telegram: {} skipped, unknown format: {!r}", name, error)
             return
         if moved is not None:
-            await self._offer(name, lambda: self._edge.chat_moved(*moved))
+            await self._take_with_retry(name, lambda: self._chat_intake.chat_moved(*moved))
             return
         if read is None:
             logger.debug("{} is skipped: {}", name, sorted(update))
             return
-        aside = await self._offer(read.id, lambda: self._edge.take(read))
+        private_note = await self._take_with_retry(read.id, lambda: self._chat_intake.take(read))
         if query := update.get("callback_query"):
-            await _stop_the_spinner(self._wire, str(query["id"]), aside or "")
+            await _acknowledge_press(self._client, str(query["id"]), private_note or "")
 
     async def _read(self, update: Mapping[str, Any], album: Album | None) -> Inbound | None:
         chat = _chat_of(update)
         former = ""
         if chat.startswith(_SUPERGROUP):
-            former = await self._offer(chat, lambda: self._edge.former_id(chat)) or ""
-        manners = self._manners.in_moved(chat, former)
+            former = await self._take_with_retry(chat, lambda: self._chat_intake.former_id(chat)) or ""
+        addressing = self._addressing.in_moved(chat, former)
         if album is not None:
-            inbound = album.inbound(self._me, manners)
-        elif (earlier := self._lately.get(album_name(update))) is not None:
+            inbound = album.inbound(self._identity, addressing)
+        elif (earlier := self._recent_albums.get(album_name(update))) is not None:
             earlier.add(update)
-            inbound = earlier.edited(key_of(update, self._me), self._me, manners)
+            inbound = earlier.edited(key_of(update, self._identity), self._identity, addressing)
         else:
-            inbound = inbound_of(update, self._me, manners)
+            inbound = inbound_of(update, self._identity, addressing)
         return replace(inbound, former_chat=former) if inbound is not None and former else inbound
 
-    async def _offer(self, name: str, take: Callable[[], Awaitable[T]]) -> T | None:
-        """None: it is known already, or can never be taken."""
+    async def _take_with_retry(self, name: str, take: Callable[[], Awaitable[T]]) -> T | None:
+        """Retry until it is stored. None: it was stored before, or can never be."""
         failures = 0
         while True:
             try:
@@ -163,16 +162,16 @@ class TelegramIntake:
             except AlreadySeenError:
                 return None
             except (StoppingError, BusyError, StorageError, OutcomeUnknownError) as error:
-                logger.info("{} is not taken yet, and is offered again: {}", name, error)
+                logger.info("telegram: {} not stored yet, retrying: {}", name, error)
             except RefusedError as error:
-                logger.error("{} is given up, it can never be taken: {}", name, error)
+                logger.error("telegram: {} dropped: {}", name, error)
                 return None
             failures += 1
-            await asyncio.sleep(backoff_s(failures, first_s=_FIRST_WAIT_S, max_s=_LONGEST_WAIT_S))
+            await asyncio.sleep(backoff_s(failures, first_s=_FIRST_WAIT_S, max_s=_MAX_WAIT_S))
 
 
 def _chat_of(update: Mapping[str, Any]) -> str:
-    """Whatever is told in one chat; what has none stands alone."""
+    """Return the chat of an update; updates without one are independent."""
     query = update.get("callback_query")
     about = query if isinstance(query, dict) else update
     message = about.get("message") or about.get("edited_message")
@@ -180,12 +179,14 @@ def _chat_of(update: Mapping[str, Any]) -> str:
     return str(chat.get("id")) if isinstance(chat, dict) else ""
 
 
-async def _stop_the_spinner(wire: TelegramClient, query: str, aside: str) -> None:
-    """A pressed button shows that it is busy until this. The press counts all the same when it fails.
+async def _acknowledge_press(client: TelegramClient, query: str, private_note: str) -> None:
+    """Acknowledge a button press, so that Telegram hides its spinner. Failures are ignored.
 
-    `aside` is shown to whoever pressed it, and to nobody else.
+    `private_note` is shown only to the person who pressed it.
     """
     try:
-        await wire.bot.answer_callback_query(query, prefix(aside, _MAX_ASIDE) or None, show_alert=bool(aside))
+        await client.bot.answer_callback_query(
+            query, prefix(private_note, _MAX_NOTE) or None, show_alert=bool(private_note)
+        )
     except TelegramError as error:
-        logger.debug("a button's press could not be answered: {}", explain(error))
+        logger.debug("telegram: could not acknowledge a button press: {}", explain(error))

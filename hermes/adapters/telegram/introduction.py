@@ -1,4 +1,4 @@
-"""Who the bot is, and the menu of commands that people are offered: asked and set before anything is taken in."""
+"""Setup calls before the intake starts: read the bot's identity and set its command menu."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Introduction:
     def __init__(self) -> None:
         self._has_menu = False
 
-    async def __call__(self, wire: TelegramClient) -> TelegramIdentity:
-        """Raises TelegramError."""
-        me = await wire.bot.get_me()
-        await self._show_menu(wire)
-        return TelegramIdentity(id=me.id, username=me.username or "")
+    async def __call__(self, client: TelegramClient) -> TelegramIdentity:
+        """Return the bot's identity. Raises TelegramError."""
+        identity = await client.bot.get_me()
+        await self._show_menu(client)
+        return TelegramIdentity(id=identity.id, username=identity.username or "")
 
-    async def _show_menu(self, wire: TelegramClient) -> None:
-        """The commands, as Telegram offers them while a person types. It works without them, too."""
+    async def _show_menu(self, client: TelegramClient) -> None:
+        """Set the commands that Telegram suggests while a person types. Optional: failures are ignored."""
         if self._has_menu:
             return
         try:
-            await wire.bot.set_my_commands([(command.name, command.help) for command in COMMANDS])
+            await client.bot.set_my_commands([(command.name, command.help) for command in COMMANDS])
             self._has_menu = True
         except TelegramError as error:
-            logger.debug("the menu of commands could not be set: {}", explain(error))
+            logger.debug("telegram: could not set the command menu: {}", explain(error))

@@ -1,7 +1,7 @@
-"""Buttons below a message, and what a press of one says.
+"""Inline buttons of a message, and the data of a button press.
 
-Telegram gives a button 64 bytes to remember what it is for. It carries the question's token, which can be worked out
-again from the question, and its own number among the choices: a press means the same after a restart.
+A button has 64 bytes of data. They hold the question's token, which can be derived again from the question, and the
+index of the choice, so a press works after a restart.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from hermes.adapters.chat.utf16 import prefix
 from hermes.domain.access.question import token_of
 from hermes.domain.types import OutboxMessage
 
-_MAX_LABEL = 64  # UTF-16 units; a longer one would not be seen on a phone anyway
+_MAX_LABEL = 64  # UTF-16 units; phones show no more
 
 
 def keyboard(outgoing: OutboxMessage) -> InlineKeyboardMarkup | None:
-    """One button below the other, as choices may be long."""
+    """Return one button per row, because choices may be long."""
     token = token_of(outgoing)
     if not token:
         return None
@@ -31,7 +31,7 @@ def keyboard(outgoing: OutboxMessage) -> InlineKeyboardMarkup | None:
 
 
 def pressed(data: str) -> tuple[str, int] | None:
-    """The token and the number of the choice; None: the button is none of ours."""
+    """Return the token and the index of the choice; None if it is not our button."""
     found = re.fullmatch(r"a:([A-Za-z0-9_-]{1,40}):(\d{1,4})", data)
     return (found[1], int(found[2])) if found else None
 

@@ -1,8 +1,7 @@
-"""Markdown, as models write it, as the HTML that Telegram understands.
+"""Conversion of Markdown, as models write it, to Telegram's HTML.
 
-The parser is markdown-it's. What Telegram has no tag for is written out: lists with their marks, headings in bold,
-tables as they were typed. HTML in the text is text. Where what comes out would be blank or too long, there is none,
-and the text is sent as it is.
+Elements without a tag are written out: lists with their marks, headings in bold, tables as typed. HTML in the text is
+escaped. If the result would be blank or too long, the text is sent as plain text.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LINK_SCHEMES = ("http://", "https://", "tg://", "mailto:", "tel:")
 
 
 def to_html(text: str) -> str:
-    """The text with Telegram's tags; empty where it has to go without."""
+    """Return the text with Telegram's tags; empty if it has to be sent as plain text."""
     text = re.sub(r"\r\n?", "\n", text)  # as the parser counts lines
     root = SyntaxTreeNode(parser().parse(text))
     shown = _Writer(text.split("\n")).blocks(root.children).strip("\n")
@@ -33,7 +32,7 @@ def to_html(text: str) -> str:
 class _Writer(BlockWriter):
     def __init__(self, lines: list[str]) -> None:
         super().__init__(lines)
-        self._quoting = False  # Telegram knows no quotation within another
+        self._quoting = False  # Telegram has no nested quotes
 
     def _block(self, node: SyntaxTreeNode) -> str:
         match node.type:
@@ -104,7 +103,7 @@ def _leaves(node: SyntaxTreeNode) -> Iterator[SyntaxTreeNode]:
 
 
 def _link(address: str, shown: str) -> str:
-    """A link where Telegram takes it for one; otherwise what it says, and where it leads."""
+    """Return a link if Telegram supports its scheme, else the text and the address."""
     if not address.startswith(_LINK_SCHEMES):
         return f"{shown} ({html.escape(address, quote=False)})" if shown else html.escape(address, quote=False)
     return f'<a href="{html.escape(address)}">{shown or html.escape(address, quote=False)}</a>'
@@ -118,5 +117,5 @@ def _code(content: str, language: str) -> str:
 
 
 def _indented(block: str) -> str:
-    """What stands below an item's first line stands under its text."""
+    """Indent the lines below a list item's first line."""
     return block.replace("\n", "\n  ") if "<pre>" not in block else block

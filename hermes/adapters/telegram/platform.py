@@ -1,7 +1,7 @@
-"""Saying things on Telegram: paced, with markup where Telegram takes it, and with errors that say what they mean.
+"""Outbound Telegram messages: rate limited, with markup where Telegram accepts it.
 
-Messages to one chat go one after the other, in the order of the calls. A chat that Telegram wants left alone is
-answered with DeliveryError at once: whoever delivers decides what to do until then.
+Messages to one chat are sent in the order of the calls. A chat under a rate limit of Telegram raises DeliveryError
+immediately; the caller decides when to retry.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _ABILITIES = Abilities(
     splits_at=4096,
     files=True,
 )
-_QUICK = 200  # characters whose markup holds up nobody
+_QUICK = 200  # characters; longer markup is converted in a thread
 _HEARD = "👀"
-_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # a preview would change with each edit
 
 
 class TelegramPlatform(Platform):
-    def __init__(self, wire: Callable[[], Awaitable[TelegramClient]], limits: TelegramLimits) -> None:
-        self._wire = wire
+    def __init__(self, client: Callable[[], Awaitable[TelegramClient]], limits: TelegramLimits) -> None:
+        self._client = client
         self._pace = TelegramRateLimiter(limits, time.monotonic())
-        self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
-        self._turnstile = asyncio.Lock()  # one after the other, whatever the chat
-        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
+        self._ready: set[str] = set()  # chats that have waited for the limit and not sent yet
+        self._turnstile = asyncio.Lock()  # serialises sends to all chats
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one per chat, while in use
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class TelegramPlatform(Platform):
     async def send(self, outgoing: OutboxMessage, text: str) -> str:
         place = outgoing.place
         chat, thread = _ids(place)
-        bot = (await self._wire()).bot
+        bot = (await self._client()).bot
         quoted = _quoted(outgoing)
 
         async def say(shown: str, parse_mode: str | None) -> str:
@@ -95,7 +95,7 @@ class TelegramPlatform(Platform):
     async def send_file(self, outgoing: OutboxMessage, path: str, text: str) -> str:
         place = outgoing.place
         chat, thread = _ids(place)
-        bot = (await self._wire()).bot
+        bot = (await self._client()).bot
         file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
         quoted = _quoted(outgoing)
         return await self._in_turn(
@@ -104,7 +104,7 @@ class TelegramPlatform(Platform):
 
     async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
         chat, _ = _ids(outgoing.place)
-        bot = (await self._wire()).bot
+        bot = (await self._client()).bot
 
         async def say(shown: str, parse_mode: str | None) -> None:
             try:
@@ -113,7 +113,7 @@ class TelegramPlatform(Platform):
                     chat,
                     _number(message),
                     parse_mode=parse_mode,
-                    reply_markup=keyboard(outgoing),  # left out, they would go
+                    reply_markup=keyboard(outgoing),  # without it the buttons would disappear
                     link_preview_options=_NO_PREVIEW,
                 )
             except BadRequest as error:
@@ -124,29 +124,29 @@ class TelegramPlatform(Platform):
 
     async def delete(self, outgoing: OutboxMessage, message: str) -> None:
         chat, _ = _ids(outgoing.place)
-        bot = (await self._wire()).bot
+        bot = (await self._client()).bot
         await self._in_turn(outgoing.place.chat, lambda: bot.delete_message(chat, _number(message)))
 
-    async def find(self, outgoing: OutboxMessage, part: int) -> str | None:  # noqa: ARG002 - as the port has it
-        raise DeliveryError("Telegram does not tell a bot what it has said")
+    async def find(self, outgoing: OutboxMessage, part: int) -> str | None:  # noqa: ARG002 - signature of the port
+        raise DeliveryError("Telegram cannot look up sent messages")
 
     async def show_typing(self, place: Place) -> None:
-        """The next one comes soon."""
+        """Show the typing indicator once. Failures are ignored."""
         if self._may_decorate(place.chat):
             chat, thread = _ids(place)
-            bot = (await self._wire()).bot
+            bot = (await self._client()).bot
             async with self._translated(place.chat):
                 await bot.send_chat_action(chat, "typing", message_thread_id=thread)
 
     async def show_waiting(self, place: Place, *, over: bool = False) -> None:
         if place.message and self._may_decorate(place.chat):
             chat, _ = _ids(place)
-            bot = (await self._wire()).bot
+            bot = (await self._client()).bot
             async with self._translated(place.chat):
                 await bot.set_message_reaction(chat, _number(place.message), None if over else _HEARD)
 
     def _may_decorate(self, chat: str) -> bool:
-        """Only where it keeps nobody waiting; then the turn is taken."""
+        """Take a slot of the rate limit only if no message waits for one."""
         now = time.monotonic()
         if self._turnstile.locked() or self._pace.turn_s(now) or self._pace.held_s(chat, now):
             return False
@@ -154,7 +154,7 @@ class TelegramPlatform(Platform):
         return True
 
     async def _in_turn(self, chat: str, say: Callable[[], Awaitable[T]]) -> T:
-        """Says it when it is this chat's turn."""
+        """Run a call when the rate limits allow it."""
         async with self._queues.setdefault(chat, asyncio.Lock()):
             if chat not in self._ready:
                 await self._turn(chat)
@@ -168,10 +168,10 @@ class TelegramPlatform(Platform):
     async def _turn(self, chat: str) -> None:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         if (held_s := self._pace.held_s(chat, time.monotonic())) > 0:
-            raise DeliveryError(f"Telegram wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
+            raise DeliveryError(f"Telegram's rate limit is reached; retry in {held_s:.0f} s", retry_after_s=held_s)
         async with self._turnstile:
             await asyncio.sleep(self._pace.turn_s(time.monotonic()))
-            # Counted from when it really goes out: a late one puts off the next.
+            # Counted from the actual send time: a late one delays the next.
             self._pace.take_turn(time.monotonic())
 
     @asynccontextmanager
@@ -183,14 +183,19 @@ class TelegramPlatform(Platform):
             if problem.retry_after_s is not None:
                 self._pace.hold(chat, time.monotonic() + problem.retry_after_s)
             raise problem from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # out of the library, about the answer
-            raise DeliveryError("Telegram's answer cannot be understood", arrived_perhaps=True) from error
+        except (
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ) as error:  # raised by the library for an invalid answer
+            raise DeliveryError("Telegram returned an invalid answer", arrived_perhaps=True) from error
 
 
 async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) -> T:
-    """With markup, and as plain text if Telegram does not take that."""
+    """Send with markup, or as plain text if Telegram rejects it."""
     plain = prefix(sound(text), LIMIT)
-    # Parsing takes milliseconds, and many where there are many lists.
+    # Parsing takes milliseconds, more with many lists.
     if markup := to_html(plain) if len(plain) < _QUICK else await asyncio.to_thread(to_html, plain):
         try:
             return await say(markup, "HTML")
@@ -201,7 +206,7 @@ async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) 
 
 
 def _quoted(outgoing: OutboxMessage) -> ReplyParameters | None:
-    """What the first of its messages answers, where others may have spoken since."""
+    """Quote the message that the first part answers, if others may have written since."""
     place = outgoing.place
     if not place.message or not is_group(place.chat) or outgoing.sent:
         return None
@@ -209,7 +214,7 @@ def _quoted(outgoing: OutboxMessage) -> ReplyParameters | None:
 
 
 def _ids(place: Place) -> tuple[int, int | None]:
-    """The chat's, and the topic's."""
+    """Return the chat id and the topic id."""
     return _number(place.chat), _number(place.thread) if place.thread else None
 
 
@@ -217,4 +222,4 @@ def _number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise DeliveryError(f"there is nothing on Telegram with the id {text[:40]!r}", gone=True) from None
+        raise DeliveryError(f"{text[:40]!r} is not a Telegram id", gone=True) from None

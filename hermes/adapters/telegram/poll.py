@@ -1,8 +1,8 @@
-"""The long poll. An update is confirmed by asking for later ones, and that happens only after it is on disk.
+"""Long poll. An update is confirmed by polling for later ones, and only after it is on disk.
 
-Asking confirms all updates before the one that is asked for. So while one of them takes its time, a file is fetched
-say, those after it are asked for again and again, unconfirmed, and whatever is new among them is taken meanwhile. A
-crash anywhere means that Telegram sends the unconfirmed ones again, and their ids tell that they are known.
+A poll confirms all updates before its offset. While one of them is slow, for example a file download, later ones are
+polled again without confirmation, and the new ones among them are taken. After a crash Telegram sends unconfirmed
+updates again, and their ids identify duplicates.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from hermes.adapters.telegram.failure import platform_error
 from hermes.adapters.telegram.intake import TelegramIntake
 from hermes.adapters.telegram.introduction import Introduction
 from hermes.adapters.telegram.update import KINDS
-from hermes.ports.chat import ChatEdge
+from hermes.ports.chat import ChatIntake
 
-_FIRST_WAIT_S = 0.25  # until it is looked whether there is more, while something takes its time
-_LONGEST_WAIT_S = 1.0
+_FIRST_WAIT_S = 0.25  # first pause between polls while an update is slow
+_MAX_WAIT_S = 1.0
 
 
 class Poll:
-    def __init__(self, manners: TelegramAddressing, *, timeout_s: int) -> None:
-        self._manners = manners
+    def __init__(self, addressing: TelegramAddressing, *, timeout_s: int) -> None:
+        self._addressing = addressing
         self._timeout_s = timeout_s
         self._introduce = Introduction()
-        self._offset: int | None = None  # None: from the oldest that was never confirmed
-        self._tasks: dict[int, asyncio.Task[None]] = {}  # by update, until it is confirmed
-        self._heard = False  # an answer, since it was run: the first is not waited for long, as it proves the rest
+        self._offset: int | None = None  # None: start with the oldest unconfirmed update
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by update id, until it is confirmed
+        self._answered = False  # the first poll of a run does not wait, to check the connection
 
-    async def run(self, wire: TelegramClient, edge: ChatEdge) -> None:
-        """Until cancelled. Raises PlatformError, and can be run again."""
+    async def run(self, client: TelegramClient, chat_intake: ChatIntake) -> None:
+        """Poll until cancelled. Raises PlatformError; can be called again."""
         try:
-            self._heard = False
-            intake = TelegramIntake(wire, edge, await self._introduce(wire), self._manners, asks=True)
+            self._answered = False
+            intake = TelegramIntake(client, chat_intake, await self._introduce(client), self._addressing, polls=True)
             while True:
-                await self._turn(wire, edge, intake)
+                await self._poll_once(client, chat_intake, intake)
         except TelegramError as error:
             raise platform_error(error) from error
         finally:
@@ -48,32 +48,32 @@ class Poll:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             self._tasks.clear()
 
-    async def _turn(self, wire: TelegramClient, edge: ChatEdge, intake: TelegramIntake) -> None:
-        """Ask once, and wait until all that is at hand was taken, or until new ones should be asked for."""
+    async def _poll_once(self, client: TelegramClient, chat_intake: ChatIntake, intake: TelegramIntake) -> None:
+        """Poll once, then wait until all updates are taken or the next poll is due."""
         wait_s = _FIRST_WAIT_S
         while True:
-            at_once = bool(self._tasks) or not self._heard
+            at_once = bool(self._tasks) or not self._answered
             asked_at = time.monotonic()
-            updates = await wire.updates(self._offset, 0 if at_once else self._timeout_s, KINDS)
-            self._heard = True
-            edge.alive()
+            updates = await client.updates(self._offset, 0 if at_once else self._timeout_s, KINDS)
+            self._answered = True
+            chat_intake.alive()
             for update in updates:
                 number = int(update["update_id"])
                 if number not in self._tasks and (self._offset is None or number >= self._offset):
                     self._tasks[number] = asyncio.create_task(intake.take(update), name=f"update {number}")
                     wait_s = _FIRST_WAIT_S
             if self._tasks:
-                await asyncio.sleep(0)  # they begin, and each picture is with its album
-                intake.asked(asked_at)
-                album_s = max(0.0, intake.ask_at - time.monotonic())
+                await asyncio.sleep(0)  # let them start, so that each picture joins its album
+                intake.polled(asked_at)
+                album_s = max(0.0, intake.poll_at - time.monotonic())
                 await asyncio.wait(self._tasks.values(), timeout=min(wait_s, album_s))
-            self._move_on()
+            self._advance_offset()
             if not self._tasks:
                 return
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            wait_s = min(2 * wait_s, _MAX_WAIT_S)
 
-    def _move_on(self) -> None:
-        """The next request confirms what was taken, up to the first that was not."""
+    def _advance_offset(self) -> None:
+        """Advance the offset to the first update that is not stored; the next poll confirms those before."""
         for number in sorted(self._tasks):
             if not self._tasks[number].done():
                 return

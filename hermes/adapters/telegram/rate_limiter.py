@@ -1,10 +1,9 @@
-"""How often Telegram wants to hear from a bot, as arithmetic: nothing here waits or looks at a clock.
+"""Rate limits of Telegram, as arithmetic: no waiting and no clock here.
 
-One message a second in a chat, counted from the answer to the one before, so that delays on the way cannot bring
-two together. Twenty a minute in a group: a few at once, then one every four seconds, which is never more than twenty
-in any minute. Thirty a second in all: evenly spaced, a little slower, as requests bunch up on their way. A chat that
-Telegram asked us to leave alone for a while is left alone. What was said before the start is not known: a chat counts
-as having been told something just then, a group as having used up most of what it may.
+One message a second per chat, counted from the last answer, because delays may bring two together. Twenty a minute
+per group: a short burst, then one every four seconds. Thirty a second in all: evenly spaced and a little slower,
+because requests bunch up on the network. A chat under a limit of Telegram's own is held until that ends. Messages
+from before the start are unknown: a chat counts as just used, and a group's burst as mostly used.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import dataclasses
 
 from hermes.domain.values import dataclass
 
-_MAX_CHATS = 4096  # remembered; those that would not have to wait any more are forgotten then
+_MAX_CHATS = 4096  # entries; idle chats are dropped then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,43 +25,43 @@ class TelegramLimits:
 
 @dataclasses.dataclass(slots=True)
 class _Chat:
-    free_at: float = 0.0  # when its second is over
-    full_at: float = 0.0  # when a group may send its whole burst again
-    held_until: float = 0.0  # by Telegram itself
+    free_at: float = 0.0  # end of the current second
+    full_at: float = 0.0  # time at which a group's burst is available again
+    held_until: float = 0.0  # by a limit of Telegram's own
 
     def quiet_at(self) -> float:
         return max(self.free_at, self.full_at, self.held_until)
 
 
 class TelegramRateLimiter:
-    """Times are seconds of one clock that only goes forward."""
+    """Rate limiter for one bot. Times are seconds of a monotonic clock."""
 
     def __init__(self, limits: TelegramLimits, started: float) -> None:
         self._limits = limits
         self._burst_s = limits.group_every_s * (limits.group_burst - 1)
         self._started = started
         self._chats: dict[str, _Chat] = {}
-        self._next = 0.0  # when something may be sent anywhere
+        self._next = 0.0  # next send to any chat
 
     def held_s(self, chat: str, now: float) -> float:
-        """For how long Telegram wants nothing for this chat."""
+        """Return how long a limit of Telegram's own holds this chat."""
         return max(0.0, self._chats[chat].held_until - now) if chat in self._chats else 0.0
 
     def wait_s(self, chat: str, now: float) -> float:
-        """How long a message to this chat has to wait, as far as the chat is concerned."""
+        """Return how long a message has to wait for the limits of its chat."""
         known = self._chats.get(chat) or self._unknown()
         return max(0.0, known.free_at - now, known.full_at - self._burst_s - now if is_group(chat) else 0.0)
 
     def turn_s(self, now: float) -> float:
-        """How long it is until something may be said anywhere."""
+        """Return how long a message has to wait for the limit of all chats."""
         return max(0.0, self._next - now)
 
     def take_turn(self, now: float) -> None:
-        """Something is said now: the next has to wait."""
+        """Take the next slot of the limit of all chats."""
         self._next = now + self._limits.every_s
 
     def answered(self, chat: str, now: float) -> None:
-        """A message to this chat was just answered, well or badly."""
+        """Record an answer, successful or not, to a message in this chat."""
         self._forget_quiet(now)
         known = self._chats.setdefault(chat, self._unknown())
         known.free_at = now + self._limits.chat_every_s
@@ -81,5 +80,5 @@ class TelegramRateLimiter:
 
 
 def is_group(chat: str) -> bool:
-    """Groups and channels have negative ids, people have not."""
+    """Return True for groups and channels, which have negative ids."""
     return chat.startswith("-")

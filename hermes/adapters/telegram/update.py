@@ -1,7 +1,7 @@
-"""From an update, as Telegram's JSON, to what a person did. Pure; what we do not understand is None.
+"""Parser of Telegram updates. Pure; an update of an unknown kind gives None.
 
-The id is Telegram's update id together with the bot's, so that a second delivery is known for one, whatever became of
-the first. The pictures of an album come as an update each and are one message.
+The inbound id consists of the bot's id and Telegram's update id, so that a redelivery is recognised. The pictures of
+an album are separate updates and one message.
 """
 
 from __future__ import annotations
@@ -26,47 +26,51 @@ from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.services.commands.registry import parse
 
 NAME = "telegram"
-KINDS = ("message", "edited_message", "callback_query")  # of updates that we ask for
-_MAX_QUOTED = 300  # characters of what a message answers
+KINDS = ("message", "edited_message", "callback_query")  # update kinds to ask for
+_MAX_QUOTED = 300  # characters of a quoted message
 
 
-def inbound_of(update: Mapping[str, Any], me: TelegramIdentity, manners: TelegramAddressing) -> Inbound | None:
-    """What a person did, if it was meant for us."""
-    key = key_of(update, me)
+def inbound_of(
+    update: Mapping[str, Any], identity: TelegramIdentity, addressing: TelegramAddressing
+) -> Inbound | None:
+    """Return what a person did; None if it does not address the bot."""
+    key = key_of(update, identity)
     if query := update.get("callback_query"):
         return _press(query, key)
     if message := update.get("message"):
-        return _message(message, key, me, manners, edited=False)
+        return _message(message, key, identity, addressing, edited=False)
     if (message := update.get("edited_message")) and not message.get("media_group_id"):
-        return _message(message, key, me, manners, edited=True)  # of an album it would leave one picture
+        return _message(
+            message, key, identity, addressing, edited=True
+        )  # an edited picture would replace the whole album
     return None
 
 
-def key_of(update: Mapping[str, Any], me: TelegramIdentity) -> InboundKey:
-    return InboundKey(f"{NAME}:{me.id}:{update['update_id']}")
+def key_of(update: Mapping[str, Any], identity: TelegramIdentity) -> InboundKey:
+    return InboundKey(f"{NAME}:{identity.id}:{update['update_id']}")
 
 
 def album_of(
-    updates: Sequence[Mapping[str, Any]], me: TelegramIdentity, manners: TelegramAddressing
+    updates: Sequence[Mapping[str, Any]], identity: TelegramIdentity, addressing: TelegramAddressing
 ) -> Inbound | None:
-    """One message of several, any of which may hold its text; its id is that one's, or else the first's."""
+    """Merge the updates of an album. The id is that of the update with the text, else of the first."""
     spoken = next((update for update in updates if update["message"].get("caption")), updates[0])
-    inbound = inbound_of(spoken, me, manners)
+    inbound = inbound_of(spoken, identity, addressing)
     if inbound is None:
         return None
-    pieces = [(key_of(update, me), each) for update in updates for each in attachments_of(update["message"])]
+    pieces = [(key_of(update, identity), each) for update in updates for each in attachments_of(update["message"])]
     return replace(inbound, attachments=tuple(each for _, each in pieces), pieces=tuple(key for key, _ in pieces))
 
 
-def is_urgent(update: Mapping[str, Any], me: TelegramIdentity) -> bool:
-    """A button, or a command: they have to wait for no file."""
+def is_urgent(update: Mapping[str, Any], identity: TelegramIdentity) -> bool:
+    """Return True for a button press or a command, which do not wait for files."""
     message = update.get("message")
     if not isinstance(message, dict):
         return "callback_query" in update
     if is_forward(message):
         return False
     text = message.get("text") or message.get("caption")
-    return isinstance(text, str) and parse(without_name(sound(text), me)) is not None
+    return isinstance(text, str) and parse(without_name(sound(text), identity)) is not None
 
 
 def has_file(update: Mapping[str, Any]) -> bool:
@@ -75,7 +79,7 @@ def has_file(update: Mapping[str, Any]) -> bool:
 
 
 def moved_by(update: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The old and the new id of a group that became a supergroup, which both of them are told."""
+    """Return the old and new id of a group that became a supergroup. Both chats get such an update."""
     message = update.get("message") or {}
     here = str((message.get("chat") or {}).get("id", ""))
     if new := message.get("migrate_to_chat_id"):
@@ -86,7 +90,12 @@ def moved_by(update: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _message(
-    message: Mapping[str, Any], key: InboundKey, me: TelegramIdentity, manners: TelegramAddressing, *, edited: bool
+    message: Mapping[str, Any],
+    key: InboundKey,
+    identity: TelegramIdentity,
+    addressing: TelegramAddressing,
+    *,
+    edited: bool,
 ) -> Inbound | None:
     sender = message.get("from")
     forward = forward_of(message)
@@ -97,16 +106,16 @@ def _message(
         return None
     if not (text.strip() or attachments or foreign):
         return None
-    if for_another_bot(text, me) or not is_addressed(message, text, me, manners):
+    if for_another_bot(text, identity) or not is_addressed(message, text, identity, addressing):
         return None
-    words = without_name(text, me)
+    words = without_name(text, identity)
     return Inbound(
         id=key,
         place=_place(message),
         user=str(sender["id"]),
         user_name=_name(sender),
         text=words,
-        foreign=foreign if words.startswith("/") else (*_quotation(message, me), *foreign),
+        foreign=foreign if words.startswith("/") else (*_quotation(message, identity), *foreign),
         chat_type=_chat_type(message),
         chat_name=_title(message),
         edited=edited,
@@ -137,13 +146,13 @@ def _said(message: Mapping[str, Any]) -> str:
     return str(message.get("text") or message.get("caption") or "")
 
 
-def _quotation(message: Mapping[str, Any], me: TelegramIdentity) -> tuple[Foreign, ...]:
-    """What it answers, unless that is what the bot said just before, and no passage of it was chosen."""
+def _quotation(message: Mapping[str, Any], identity: TelegramIdentity) -> tuple[Foreign, ...]:
+    """Return the quoted message, unless it is the bot's last one and no passage was selected."""
     answered = message.get("reply_to_message") or {}
-    marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
+    marked = (message.get("quote") or {}).get("text")  # passage that the person selected
     said = marked or _said(answered)
-    mine = (answered.get("from") or {}).get("id") == me.id
-    # Ids in a chat count up: nothing was said in between.
+    mine = (answered.get("from") or {}).get("id") == identity.id
+    # Message ids in a chat count up: there is no message in between.
     just_before = answered.get("message_id") == message["message_id"] - 1
     if not said or (mine and just_before and not marked):
         return ()
@@ -152,7 +161,7 @@ def _quotation(message: Mapping[str, Any], me: TelegramIdentity) -> tuple[Foreig
 
 
 def _label(message: Mapping[str, Any], data: str) -> str:
-    """What stood on the button; nothing, where the message is too old for Telegram to remember it."""
+    """Return the button's label; empty if Telegram no longer has the message."""
     for row in (message.get("reply_markup") or {}).get("inline_keyboard") or ():
         for button in row:
             if button.get("callback_data") == data:
@@ -161,7 +170,7 @@ def _label(message: Mapping[str, Any], data: str) -> str:
 
 
 def _place(message: Mapping[str, Any]) -> Place:
-    # Outside of topics, a thread is only a chain of answers.
+    # Outside of topics, a thread is only a chain of replies.
     thread = str(message["message_thread_id"]) if message.get("is_topic_message") else ""
     return Place(platform=NAME, chat=str(message["chat"]["id"]), thread=thread, message=str(message["message_id"]))
 
@@ -173,7 +182,7 @@ def _chat_type(message: Mapping[str, Any]) -> str:
 
 
 def _title(message: Mapping[str, Any]) -> str:
-    """What a group is called; a private chat has no name but the person's."""
+    """Return the name of a group; a private chat has none."""
     return sound(str(message["chat"].get("title") or ""))
 
 

@@ -1,4 +1,4 @@
-"""Files on their way to Telegram: pictures, recordings, music and films as what they are, all others as documents."""
+"""File uploads to Telegram: images, voice, audio and video by their kind, all others as documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telegram.error import BadRequest
 
 from hermes.adapters.chat.outgoing_file import OutgoingFile
 
-TOO_LARGE = "Telegram takes no files of more than 50 MB from a bot"
+TOO_LARGE = "the file is larger than 50 MB, Telegram's limit for bots"
 _MAX_PHOTO_BYTES = 10 << 20
 _PHOTOS = (".jpg", ".jpeg", ".png", ".webp")
 _KINDS = {
@@ -78,6 +78,6 @@ async def _sent(
 
 
 def _is_about_the_file(error: BadRequest) -> bool:
-    """Nothing that Telegram can show or play; as a document it takes everything."""
+    """Return True if Telegram cannot show or play this file; it can still be sent as a document."""
     text = error.message.lower()
     return any(word in text for word in ("photo", "image", "voice", "audio", "video", "wrong file", "dimensions"))

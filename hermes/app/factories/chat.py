@@ -13,7 +13,7 @@ from hermes.actors.delivery.delivery import DeliveryActor
 from hermes.actors.kernel.ref import ActorRef
 from hermes.adapters.chat.access import AccessControl
 from hermes.adapters.chat.home_watch import EVERY_S, HomeWatch
-from hermes.adapters.chat.intake import ChatIntake
+from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.secret_masking import SecretMaskingPlatform
 from hermes.adapters.chat.services import ChatServices
@@ -22,7 +22,7 @@ from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.domain.types import Session, TurnId
 from hermes.media.reception import Reception
-from hermes.ports.chat import ChatAdapter, ChatEdge, Outbox, Platform
+from hermes.ports.chat import ChatAdapter, ChatIntake, Outbox, Platform
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
@@ -126,12 +126,12 @@ def adapter_spec(
     name = adapter.platform.name
     door = make_door(name, config, pairing)
 
-    def edge(alive: Callable[[], None], trouble: Callable[[str, str], None]) -> ChatEdge:
-        return ChatIntake(
+    def edge(alive: Callable[[], None], trouble: Callable[[str, str], None]) -> ChatIntake:
+        return SessionChatIntake(
             sessions=sessions,
             outbox=outbox,
             commands=commands,
-            door=door,
+            access=door,
             moved=MovedChats(name, sessions),
             new_turn_id=new_turn_id,
             clock=wall_clock.wall,

@@ -49,7 +49,7 @@ def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None
         [_credentials(each) for each in found],
         listen=(settings.host, settings.port) if settings.transport == "http" else None,
         base_url=settings.base_url,
-        manners=SlackAddressing(
+        addressing=SlackAddressing(
             require_mention=settings.require_mention, free_response_channels=settings.free_response_channels
         ),
         reactions=settings.reactions,

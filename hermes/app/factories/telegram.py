@@ -38,7 +38,7 @@ def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | N
     return TelegramAdapter(
         token,
         base_url=settings.base_url,
-        manners=manners,
+        addressing=manners,
         webhook=webhook,
         secret_file=Home.from_environ(environ).data_dir / _SECRET_FILE,
     )

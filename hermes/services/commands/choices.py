@@ -1,4 +1,4 @@
-"""Commands that choose how a conversation goes on. They hold for this conversation, and what grows out of it."""
+"""Commands that set preferences of a conversation. Its compressions and branches keep them."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from hermes.services.commands.reply import CommandReply, refused
 
 DEFAULT = "default"
 _MODEL_NAME = re.compile(r"[!-~]{1,200}")
-_MAX_BUTTON = 60  # characters; platforms cut longer ones
+_MAX_BUTTON = 60  # characters; platforms cut longer labels
 _MAX_BUTTONS = 25
 _BUSY = {
     Busy.QUEUE: "waits for the end of the turn",
-    Busy.STEER: "is taken into account by the turn",
+    Busy.STEER: "is added to the turn",
     Busy.INTERRUPT: "stops the turn and is answered instead",
 }
 
 
 async def model(context: CommandContext) -> CommandReply:
-    known, wanted = context.desk.models(), context.argument
+    known, wanted = context.services.models(), context.argument
     chosen = _chosen(context).model
     if not wanted:
         now = f"The model is {chosen}." if chosen else f"The model is {next(iter(known), 'as configured')}."
         others = f" Known: {', '.join(known)}." if known else ""
         return CommandReply(
-            text=f"{now}{others} /model NAME chooses one, /model default goes back to the configured one.",
+            text=f"{now}{others} /model NAME sets one, /model default restores the configured one.",
             choices=_for_buttons(DEFAULT, *known),
         )
     if wanted.lower() == DEFAULT:
         return await _prefer(context, "model", "", f"The model is the configured one, {next(iter(known), '')}.")
     if not _MODEL_NAME.fullmatch(wanted):
-        return context.usage("That is no name of a model.")
+        return context.usage("This is not a valid model name.")
     name = next((each for each in known if each.lower() == wanted.lower()), "")
     if name:
         return await _prefer(context, "model", name, f"The model is now {name}.")
-    doubt = f"It is not among those that are configured{_meant(wanted, known)}: whether it is there shows"
+    doubt = f"It is not one of the configured models{_meant(wanted, known)}; the next message shows if it exists."
     return await _prefer(
         context,
         "model",
         wanted,
-        f"The model is now {wanted}. {doubt} with the next message. /model default goes back.",
+        f"The model is now {wanted}. {doubt} /model default restores the configured one.",
     )
 
 
 async def personality(context: CommandContext) -> CommandReply:
-    known, wanted = context.desk.personalities(), context.argument.lower()
+    known, wanted = context.services.personalities(), context.argument.lower()
     if wanted in ("", "list"):
         now = _chosen(context).personality or "as configured"
         return CommandReply(
-            text=f"The personality is {now}. There are: {', '.join(known)}; and none, and default.",
+            text=f"The personality is {now}. Available: {', '.join(known)}, none, default.",
             choices=_for_buttons(DEFAULT, "none", *known),
         )
     if wanted == DEFAULT:
@@ -68,13 +68,13 @@ async def reasoning(context: CommandContext) -> CommandReply:
     if not wanted:
         now = _chosen(context).reasoning or "as configured"
         return CommandReply(
-            text=f"The reasoning effort is {now}. There are: {', '.join(REASONING)}; and default.",
+            text=f"The reasoning effort is {now}. Available: {', '.join(REASONING)}, default.",
             choices=_for_buttons(*REASONING, DEFAULT),
         )
     if wanted == DEFAULT:
         return await _prefer(context, "reasoning", "", "The reasoning effort is the configured one.")
     if wanted not in REASONING:
-        return context.usage(f"There is no effort “{wanted[:50]}”{_meant(wanted, REASONING)}.")
+        return context.usage(f"There is no reasoning effort “{wanted[:50]}”{_meant(wanted, REASONING)}.")
     return await _prefer(context, "reasoning", wanted, f"The reasoning effort is now {wanted}.")
 
 
@@ -82,14 +82,14 @@ async def busy(context: CommandContext) -> CommandReply:
     wanted = context.argument.lower()
     if not wanted:
         now = _chosen(context).busy
-        told = f"{_BUSY[Busy(now)]} ({now})" if now else "does what is configured"
+        behaviour = f"{_BUSY[Busy(now)]} ({now})" if now else "is handled as configured"
         return CommandReply(
-            text=f"A message that comes while a turn runs {told}.", choices=_for_buttons(*Busy, DEFAULT)
+            text=f"A message that comes while a turn runs {behaviour}.", choices=_for_buttons(*Busy, DEFAULT)
         )
     if wanted == DEFAULT:
-        return await _prefer(context, "busy", "", "A message that comes while a turn runs does what is configured.")
+        return await _prefer(context, "busy", "", "A message that comes while a turn runs is handled as configured.")
     if wanted not in set(Busy):
-        return context.usage(f"“{wanted[:50]}” is nothing that a message can do{_meant(wanted, tuple(Busy))}.")
+        return context.usage(f"“{wanted[:50]}” is not a way to handle a message{_meant(wanted, tuple(Busy))}.")
     return await _prefer(
         context, "busy", wanted, f"From now on a message that comes while a turn runs {_BUSY[Busy(wanted)]}."
     )
@@ -99,25 +99,25 @@ async def yolo(context: CommandContext) -> CommandReply:
     wanted = context.argument.lower() or ("off" if _chosen(context).yolo else "on")
     if wanted not in ("on", "off"):
         return context.usage(f"“{wanted[:50]}” is neither on nor off.")
-    told = {
-        "on": "Tools run without asking in this conversation. What is blocked stays blocked. /yolo off ends it.",
-        "off": "Tools ask before they do something dangerous.",
+    texts = {
+        "on": "Tools run without approval in this conversation. Blocked commands stay blocked. /yolo off ends it.",
+        "off": "Tools ask for approval before dangerous commands.",
     }
-    return await _prefer(context, "yolo", wanted == "on", told[wanted])
+    return await _prefer(context, "yolo", wanted == "on", texts[wanted])
 
 
 async def grants(context: CommandContext) -> CommandReply:
     verb, _, kind = context.argument.partition(" ")
     if verb == "withdraw" and kind.strip():
         await context.sessions.withdraw(kind.strip())
-        return CommandReply(text=f"Commands of the kind {kind.strip()} are asked about again.")
+        return CommandReply(text=f"Commands of the kind {kind.strip()} need approval again.")
     if verb:
         return context.usage(f"“{context.argument[:50]}” is not understood.")
     kinds = await context.sessions.granted()
     if not kinds:
-        return CommandReply(text="Nothing is allowed for good.")
+        return CommandReply(text="There are no standing grants.")
     return CommandReply(
-        text="\n".join(["Allowed for good, in every conversation:", *kinds, "/grants withdraw KIND ends it."])
+        text="\n".join(["Granted in every conversation:", *kinds, "/grants withdraw KIND withdraws one."])
     )
 
 
@@ -127,7 +127,7 @@ async def _prefer(context: CommandContext, name: str, value: str | bool, text: s
 
 
 def _for_buttons(*choices: str) -> tuple[str, ...]:
-    """Those that a button has room for; the others can be typed."""
+    """Return the choices that fit on a button; the others can be typed."""
     return tuple(dict.fromkeys(choice for choice in choices if len(choice) <= _MAX_BUTTON))[:_MAX_BUTTONS]
 
 

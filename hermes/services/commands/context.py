@@ -1,4 +1,4 @@
-"""One command on its way: what was asked, by whom, and the conversation it is about."""
+"""Context of one command: request, caller, conversation and the services that handlers use."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hermes.services.commands.wording import Default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """What the commands work with."""
+class CommandServices:
+    """Services that the command handlers use."""
 
     sessions: Sessions
     new_turn_id: Callable[[], TurnId]
     clock: Clock
-    models: Callable[[], Sequence[str]]  # that are known by name, the configured one first
+    models: Callable[[], Sequence[str]]  # known names, the configured one first
     personalities: Callable[[], Sequence[str]]
     context_window: Callable[[], int]
     processes: ProcessList
@@ -38,12 +38,12 @@ class Desk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    desk: Desk
+    services: CommandServices
     parsed: Parsed
     caller: CommandCaller
-    session: Session | None = None  # the live end of the conversation; None: nothing was said here yet
+    session: Session | None = None  # live end of the conversation; None if there is none yet
     why: str = ""
-    reset: str = ""  # when it will be reset, and what keeps it from that
+    reset: str = ""  # next reset and what delays it
 
     @property
     def argument(self) -> str:
@@ -51,11 +51,11 @@ class CommandContext:
 
     @property
     def sessions(self) -> Sessions:
-        return self.desk.sessions
+        return self.services.sessions
 
     @property
     def open(self) -> Session | None:
-        """The conversation, unless it has ended."""
+        """The conversation unless it has ended."""
         return None if self.session is None or self.session.phase is Phase.ENDED else self.session
 
     @property
@@ -74,7 +74,7 @@ class CommandContext:
         return with_person(self.typed, self.who)
 
     async def opened(self) -> Session:
-        """The conversation, begun if there is none: a choice can come before the first word."""
+        """Return the conversation, opened if necessary: a preference can precede the first message."""
         if self.open is not None:
             return self.open
         ended = None if self.session is None else self.session.id
@@ -83,7 +83,7 @@ class CommandContext:
         )
 
     def reply(self, text: str, session: Session) -> CommandReply:
-        """Says where the conversation is now, if that is not where it was."""
+        """Reply with the session id if the conversation has moved to another session."""
         moved = self.session is None or session.id != self.session.id
         return CommandReply(text=text, session=session.id if moved else None)
 
@@ -95,7 +95,7 @@ Handler = Callable[[CommandContext], Awaitable[CommandReply]]
 
 
 def whole_number(text: str, *, low: int, high: int) -> int | None:
-    """None: it is none, or not one of these."""
+    """Parse a whole number in a range; None if it is not one."""
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         return None
     return int(text) if low <= int(text) <= high else None

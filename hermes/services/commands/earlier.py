@@ -1,7 +1,7 @@
-"""Finding earlier conversations and taking them up.
+"""Commands that list and resume earlier conversations.
 
-On a messaging surface people see and take only what they began themselves on that surface; whoever reaches the API,
-the terminal or the admin socket owns this Hermes and sees everything.
+In chats people see only the conversations that they started there. Clients of the API, the terminal and the admin
+socket act for the owner and see everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermes.services.commands.wording import SESSION_HEADINGS, UNTITLED, excerpt
 SHOWN = 10
 MAX_SHOWN = 50
 _PAGE = 200
-_MAX_LOOKS = 2000  # sessions, last active first
+_MAX_READ = 2000  # sessions, last active first
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
@@ -43,30 +43,30 @@ async def resume(context: CommandContext) -> CommandReply:
         return found
     closed = found.phase in (Phase.ENDED, Phase.SUSPENDED)
     if current is not None and found.id == current.id and not closed:
-        return CommandReply(text="This is the conversation that you are in.")
+        return CommandReply(text="You are already in this conversation.")
     if closed or caller.key is not None:
         found = await context.sessions.resume(found.id, context.reason, caller.key)
-    return CommandReply(text=f"Taken up: {await _about(context, found)}, session {found.id}.", session=found.id)
+    return CommandReply(text=f"Resumed: {await _about(context, found)}, session {found.id}.", session=found.id)
 
 
 async def _listed(context: CommandContext, most: int) -> CommandReply:
     found = (await _own(context, most))[:most]
     if not found:
         return CommandReply(text="There are no earlier conversations.")
-    context.desk.shown.remember(context.caller, [session.id for session in found])
+    context.services.shown.remember(context.caller, [session.id for session in found])
     rows = await _rows(context, found)
     current = context.session.id if context.session is not None else ""
-    text = f"{session_lines(rows, current)}\n\n/resume NUMBER takes one of them up."
+    text = f"{session_lines(rows, current)}\n\n/resume NUMBER resumes one."
     return CommandReply(text=text, title="Sessions", rows=(SESSION_HEADINGS, *rows))
 
 
 async def _rows(context: CommandContext, found: list[Session]) -> tuple[tuple[str, ...], ...]:
     about = await asyncio.gather(*(_about(context, session) for session in found))
-    return session_rows(found, about, context.desk.clock())
+    return session_rows(found, about, context.services.clock())
 
 
 async def _about(context: CommandContext, session: Session) -> str:
-    """Its title, or how it began."""
+    """Return the title, or the start of the first message."""
     if session.preferences.title:
         return session.preferences.title
     first = await context.sessions.messages(session.id, Seq(-1), 1, exact=True)
@@ -74,24 +74,24 @@ async def _about(context: CommandContext, session: Session) -> str:
 
 
 async def _own(context: CommandContext, most: int) -> list[Session]:
-    """At least `most` of the caller's conversations, if there are so many; the last active first."""
+    """Return at least `most` conversations of the caller if there are as many, last active first."""
     found: list[Session] = []
     after: SessionId | None = None
-    for _ in range(_MAX_LOOKS // _PAGE):
+    for _ in range(_MAX_READ // _PAGE):
         page = await context.sessions.recent(_PAGE, after)
-        found += [session for session in page if _is_worth_showing(session, context.caller)]
+        found += [session for session in page if _is_listable(session, context.caller)]
         if len(found) >= most or len(page) < _PAGE:
             break
         after = page[-1].id
     return found
 
 
-def _is_worth_showing(session: Session, caller: CommandCaller) -> bool:
-    """What was compressed is reached through its end; where nothing was said there is nothing to go on with."""
+def _is_listable(session: Session, caller: CommandCaller) -> bool:
+    """Exclude empty sessions, and compressed ones, which are reached through their last successor."""
     return caller.may_take(session) and session.messages > 0 and not was_compressed(session)
 
 
-# ---------------------------------------------------------------- which one is meant
+# ---------------------------------------------------------------- lookup by number, id or title
 
 
 async def _find(context: CommandContext, wanted: str) -> Session | CommandReply:
@@ -101,15 +101,15 @@ async def _find(context: CommandContext, wanted: str) -> Session | CommandReply:
 
 
 async def _by_number(context: CommandContext, number: int) -> Session | CommandReply:
-    listed = context.desk.shown.last(context.caller)
+    listed = context.services.shown.last(context.caller)
     if not listed:
         listed = tuple(session.id for session in (await _own(context, SHOWN))[:SHOWN])
     found = await _by_id(context, listed[number - 1]) if number <= len(listed) else None
-    return found or refused(f"There is no number {number} in the list; /sessions shows it.")
+    return found or refused(f"There is no number {number} in the list. /sessions shows it.")
 
 
 async def _by_id(context: CommandContext, wanted: str) -> Session | None:
-    """Of somebody else's session nobody learns that it is there."""
+    """Find a session by id. Does not reveal sessions of other people."""
     if not _ID.fullmatch(wanted):
         return None
     try:
@@ -120,7 +120,7 @@ async def _by_id(context: CommandContext, wanted: str) -> Session | None:
 
 
 async def _by_title(context: CommandContext, wanted: str) -> Session | CommandReply:
-    own = [session for session in await _own(context, _MAX_LOOKS) if session.preferences.title]
+    own = [session for session in await _own(context, _MAX_READ) if session.preferences.title]
     meant = wanted.casefold()
     titles = [(session.preferences.title.casefold(), session) for session in own]
     fitting = (
@@ -133,9 +133,9 @@ async def _by_title(context: CommandContext, wanted: str) -> Session | CommandRe
     if len(fitting) == 1:
         return fitting[0]
     several = fitting[:SHOWN]
-    context.desk.shown.remember(context.caller, [session.id for session in several])
+    context.services.shown.remember(context.caller, [session.id for session in several])
     rows = await _rows(context, several)
-    text = f"Several fit. Take one by its number, with /resume NUMBER:\n{session_lines(rows, '')}"
+    text = f"Several conversations match. Choose one with /resume NUMBER:\n{session_lines(rows, '')}"
     return CommandReply(text=text, ok=False, title="Sessions", rows=(SESSION_HEADINGS, *rows))
 
 

@@ -1,4 +1,4 @@
-"""Where Hermes says what belongs to no conversation: the home channel of each chat platform."""
+"""Command `/sethome`: set the home channel of a chat platform."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hermes.services.commands.reply import CommandReply, refused
 async def set_home(context: CommandContext) -> CommandReply:
     place = context.caller.source.place
     if place is None:
-        return refused("Only a chat can be a home channel: say this where the notices are to go.")
+        return refused("Only a chat can be a home channel. Send /sethome in the chat that shall get the notices.")
     await context.sessions.remember(home_channel.fact_of(place.platform), home_channel.encode(place))
     return CommandReply(
-        text=f"This is the home channel on {place.platform} now: what belongs to no conversation is told here."
+        text=f"This chat is now the home channel on {place.platform}. It gets notices that belong to no conversation."
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that only tell something. They work at any time."""
+"""Read-only commands: status, why, usage, insights, whoami, help. They work at any time."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ DAYS = 30
 MAX_DAYS = 365
 _DAYS_WISH = re.compile(r"(?:--days[= ]\s*)?(\d+)(?:\s*days?)?", re.IGNORECASE)
 _MAY = {
-    Role.OWNER: "the owner: every conversation is yours to see",
-    Role.ADMIN: "an admin: you see your own conversations, and approve what others ask for",
+    Role.OWNER: "the owner: you see all conversations",
+    Role.ADMIN: "an admin: you see your own conversations, and approve tool calls of others",
     Role.USER: "a user: you see your own conversations",
     Role.GUEST: "a guest: you see your own conversations",
 }
-_NOTHING_YET = "There is no conversation here yet: the next message begins one."
+_NOTHING_YET = "There is no conversation here yet. The next message starts one."
 
 
 async def tell_status(context: CommandContext) -> CommandReply:
     if context.session is None:
         return CommandReply(text=_NOTHING_YET)
-    told = status(context.session, context.desk.default(), context.desk.clock())
-    return CommandReply(text="\n".join(filter(None, (told, context.reset))))
+    text = status(context.session, context.services.default(), context.services.clock())
+    return CommandReply(text="\n".join(filter(None, (text, context.reset))))
 
 
 async def tell_why(context: CommandContext) -> CommandReply:
@@ -37,16 +37,16 @@ async def tell_why(context: CommandContext) -> CommandReply:
 async def tell_usage(context: CommandContext) -> CommandReply:
     if context.session is None:
         return CommandReply(text=_NOTHING_YET)
-    return CommandReply(text=usage(context.session, context.desk.default(), context.desk.clock()))
+    return CommandReply(text=usage(context.session, context.services.default(), context.services.clock()))
 
 
 async def tell_insights(context: CommandContext) -> CommandReply:
-    """All of it for the owner; of their own surface for others."""
+    """Return the usage of all platforms for the owner, of the caller's platform for others."""
     wish = _DAYS_WISH.fullmatch(context.argument)
     days = whole_number(wish[1] if wish else context.argument or str(DAYS), low=1, high=MAX_DAYS)
     if days is None:
         return context.usage(f"days is a whole number from 1 to {MAX_DAYS}.")
-    first = datetime.fromtimestamp(context.desk.clock(), UTC) - timedelta(days=days - 1)
+    first = datetime.fromtimestamp(context.services.clock(), UTC) - timedelta(days=days - 1)
     tallies = await context.sessions.used(first.strftime("%Y-%m-%d"))
     if not context.caller.is_owner:
         tallies = [tally for tally in tallies if tally.platform == context.caller.source.platform]
@@ -56,20 +56,20 @@ async def tell_insights(context: CommandContext) -> CommandReply:
 
 async def tell_caller(context: CommandContext) -> CommandReply:
     caller, session = context.caller, context.session
-    who = f"user {caller.source.user}" if caller.source.user else "no name"
+    who = f"user {caller.source.user}" if caller.source.user else "no user id"
     may = _MAY[caller.role]
-    lines = [f"You come from {caller.source.platform}, with {who}. To Hermes you are {may}."]
+    lines = [f"Platform {caller.source.platform}, {who}. You are {may}."]
     if session is not None:
         lines.append(f"This is session {session.id}.")
         if not caller.may_decide(session):
-            lines.append("Somebody else began it, and decides what may run in it.")
+            lines.append("Another user started it and decides what may run in it.")
     if caller.key is not None:
-        lines.append(f"Its address is {caller.key}.")
+        lines.append(f"Its key is {caller.key}.")
     return CommandReply(text="\n".join(lines))
 
 
 async def tell_help(context: CommandContext) -> CommandReply:
-    if context.parsed.word == "start":  # what Telegram's own first button says, perhaps with a link's payload
+    if context.parsed.word == "start":  # sent by Telegram's start button, perhaps with a link's payload
         return CommandReply(text=GREETING)
     narrow = context.caller.source.place is not None
     return CommandReply(text=help_text(context.argument or None, narrow=narrow, role=context.caller.role))

@@ -1,7 +1,7 @@
-"""The slash commands: what there is, how it is written, what it is called in help and menus. Pure.
+"""Registry of the slash commands: names, arguments, help and menus. Pure.
 
-A text is a command when it begins with a slash and one word. Paths and whatever else has a slash is not. A word that
-looks like a command and is none is answered with a suggestion: it never reaches the model.
+A text is a command if it starts with a slash and one word. Paths and other texts with slashes are not. An unknown
+command is answered with a suggestion and never reaches the model.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from hermes.domain.types import Busy
 from hermes.domain.values import dataclass
 
 REASONING = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
-_MUCH_ALIKE = 0.7  # of 1.0: two letters changed places, or one is wrong
+_MIN_SIMILARITY = 0.7  # similarity for `is_nearly`: two letters swapped, or one wrong
 _SHAPE = re.compile(r"/(\w[\w-]{0,31})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
 class CommandGroup(StrEnum):
-    """In the order in which help shows them."""
+    """Groups in the order of the help text."""
 
     CONVERSATION = "Conversation"
-    TURN = "While it works"
-    CHOICES = "How it answers"
-    KNOW = "What there is to know"
+    TURN = "During a turn"
+    CHOICES = "Settings"
+    KNOW = "Information"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class SlashCommand:
     name: str
     group: CommandGroup
     help: str
-    usage: str = ""  # of its arguments
+    usage: str = ""  # arguments
     aliases: tuple[str, ...] = ()
-    details: str = ""  # what its own help says beyond the line
-    choices: tuple[str, ...] = ()  # words that its argument can be, for completion
-    needs_rest: bool = False  # not while a turn runs
-    needs: Role = Role.GUEST  # the least role that may use it
-    confirms: bool = False  # where there are buttons it may ask first, and whoever presses one means it once
-    says: bool = False  # it is a message, which the inbound id makes the same one when it comes again
+    details: str = ""  # more text for the command's own help
+    choices: tuple[str, ...] = ()  # argument values, for completion
+    needs_rest: bool = False  # refused while a turn runs
+    needs: Role = Role.GUEST  # minimum role
+    confirms: bool = False  # may ask for confirmation with buttons, which work once
+    says: bool = False  # submits a message, made unique by its inbound id
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -56,22 +56,22 @@ class SlashCommand:
 class Parsed:
     command: SlashCommand
     argument: str = ""
-    bot: str = ""  # whom it is addressed to, where it says: /help@bot
-    word: str = ""  # as it was called, if not by its name
+    bot: str = ""  # bot that it is addressed to: /help@bot
+    word: str = ""  # alias that was used, if any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
     word: str
-    suggestion: str = ""  # a command's name
+    suggestion: str = ""  # name of a command
     bot: str = ""
 
     @property
     def advice(self) -> str:
         meant = f"Did you mean /{self.suggestion}? " if self.suggestion else ""
         return (
-            f"There is no command “{self.word}”. {meant}/help lists them. "
-            "The agent has not seen this; to say it to the agent, put another word first."
+            f"Unknown command “{self.word}”. {meant}/help lists all commands. "
+            "The agent has not seen this message. To send it to the agent, start with another word."
         )
 
 
@@ -81,25 +81,25 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("reset",),
         group=CommandGroup.CONVERSATION,
         usage="[now] [title]",
-        help="Begin afresh",
-        details="Ends this conversation, and the turn that runs in it. It stays stored: /resume brings it back. It "
-        "asks first while background processes run; now spares you the question.",
+        help="Start a new conversation",
+        details="Ends this conversation and its running turn. It stays stored: /resume continues it. Asks for "
+        "confirmation while background processes run; now skips the question.",
         confirms=True,
     ),
     SlashCommand(
         name="retry",
         group=CommandGroup.CONVERSATION,
-        help="Have the last message answered once more",
-        details="Takes the last turn back and sends its message again.",
+        help="Answer the last message again",
+        details="Undoes the last turn and sends its message again.",
         needs_rest=True,
     ),
     SlashCommand(
         name="undo",
         group=CommandGroup.CONVERSATION,
         usage="[n] [yes]",
-        help="Take back the last turn, or the last n",
-        details="The agent forgets what was said in them. What its tools did is not undone. In chats it asks before "
-        "it takes back several; yes spares you the question.",
+        help="Undo the last turn, or the last n turns",
+        details="The agent forgets these turns. The effects of its tools are not undone. In chats it asks for "
+        "confirmation before it undoes several; yes skips the question.",
         needs_rest=True,
         confirms=True,
     ),
@@ -108,8 +108,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("compact",),
         group=CommandGroup.CONVERSATION,
         usage="[topic]",
-        help="Go on from a summary, to make room",
-        details="With a topic, the summary keeps most about that. All that was said stays stored and searchable.",
+        help="Continue from a summary, to free context",
+        details="With a topic, the summary focuses on it. All messages stay stored and searchable.",
         needs_rest=True,
     ),
     SlashCommand(
@@ -117,42 +117,42 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("fork",),
         group=CommandGroup.CONVERSATION,
         usage="[title]",
-        help="Go on in a copy, and keep this as it is",
+        help="Continue in a copy and keep this conversation unchanged",
         needs_rest=True,
     ),
     SlashCommand(
         name="title",
         group=CommandGroup.CONVERSATION,
         usage="[text]",
-        help="Show the title of this conversation, or set it",
+        help="Show or set the title of this conversation",
     ),
     SlashCommand(
         name="sessions",
         group=CommandGroup.CONVERSATION,
         usage="[n]",
-        help="List the last conversations",
-        details="As many as n says, at most 50. The numbers can be used with /resume.",
+        help="List recent conversations",
+        details="Shows n conversations, at most 50. Use the numbers with /resume.",
     ),
     SlashCommand(
         name="resume",
         group=CommandGroup.CONVERSATION,
         usage="[id|number|title]",
-        help="Take up an earlier conversation",
-        details="By its id, by its number in the last list, or by its title or the beginning of it.",
+        help="Continue an earlier conversation",
+        details="By its id, its number in the last list, its title, or the start of its title.",
     ),
     SlashCommand(
         name="stop",
         aliases=("cancel",),
         group=CommandGroup.TURN,
-        help="Stop what runs now, and drop what waits",
+        help="Stop the running turn and drop queued messages",
     ),
     SlashCommand(
         name="restart",
         group=CommandGroup.TURN,
         usage="[yes]",
-        help="Restart the daemon; what it was doing goes on afterwards",
+        help="Restart the daemon; interrupted turns continue afterwards",
         needs=Role.ADMIN,
-        details="For the owner and for admins only. In chats it asks first; yes spares you the question.",
+        details="For the owner and admins. In chats it asks for confirmation; yes skips the question.",
         choices=("yes",),
         confirms=True,
     ),
@@ -161,15 +161,15 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("q",),
         group=CommandGroup.TURN,
         usage="TEXT",
-        help="Say something that waits for the end of this turn",
+        help="Send a message that waits for the end of this turn",
         says=True,
     ),
     SlashCommand(
         name="steer",
         group=CommandGroup.TURN,
         usage="TEXT",
-        help="Say something that the running turn takes into account",
-        details="The agent sees it with the results of the tools that run now; if there are none, after the turn.",
+        help="Send a message that the running turn takes into account",
+        details="The agent sees it with the results of the running tools, or after the turn if none run.",
         says=True,
     ),
     SlashCommand(
@@ -177,29 +177,29 @@ COMMANDS: tuple[SlashCommand, ...] = (
         needs=Role.ADMIN,
         group=CommandGroup.TURN,
         usage="[session|always|show]",
-        help="Let a tool call run that waits for permission",
-        details="Once; for the rest of this conversation; or always, in every conversation. "
-        "With show, see all of what would run first. For admins.",
+        help="Approve the tool call that waits for permission",
+        details="Without an argument once, with session for this conversation, with always for every conversation. "
+        "With show, display the whole command first. For admins.",
         choices=("session", "always", "show"),
     ),
     SlashCommand(
         name="deny",
         group=CommandGroup.TURN,
-        help="Do not let it run",
+        help="Deny the tool call that waits for permission",
     ),
     SlashCommand(
         name="grants",
         needs=Role.ADMIN,
         group=CommandGroup.TURN,
         usage="[withdraw KIND]",
-        help="What was allowed for good, and to take it back",
-        details="Answering with always allows all commands of a kind in every conversation. It takes an admin.",
+        help="List or withdraw standing grants",
+        details="`/approve always` grants all commands of a kind in every conversation. For admins.",
     ),
     SlashCommand(
         name="busy",
         group=CommandGroup.TURN,
         usage=f"[{'|'.join(Busy)}|default]",
-        help="What a message does that comes while a turn runs",
+        help="Choose what a message does while a turn runs",
         choices=(*Busy, "default"),
     ),
     SlashCommand(
@@ -207,7 +207,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         needs=Role.USER,
         group=CommandGroup.CHOICES,
         usage="[name|default]",
-        help="Show the model of this conversation, or choose it",
+        help="Show or set the model of this conversation",
         choices=("default",),
     ),
     SlashCommand(
@@ -215,7 +215,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("persona",),
         group=CommandGroup.CHOICES,
         usage="[name|none|list]",
-        help="Choose a manner of speaking",
+        help="Show or set the personality",
         choices=("none", "list"),
     ),
     SlashCommand(
@@ -223,7 +223,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         needs=Role.USER,
         group=CommandGroup.CHOICES,
         usage=f"[{'|'.join(REASONING)}|default]",
-        help="Choose how much the model thinks before it answers",
+        help="Show or set the reasoning effort of the model",
         choices=(*REASONING, "default"),
     ),
     SlashCommand(
@@ -231,20 +231,20 @@ COMMANDS: tuple[SlashCommand, ...] = (
         needs=Role.ADMIN,
         group=CommandGroup.CHOICES,
         usage="[on|off]",
-        help="Let tools run without asking, in this conversation",
-        details="What is blocked stays blocked. Without a word it changes from the one to the other.",
+        help="Run tools without approval in this conversation",
+        details="Blocked commands stay blocked. Without an argument it toggles.",
         choices=("on", "off"),
     ),
-    SlashCommand(name="status", group=CommandGroup.KNOW, help="This conversation in a few lines"),
-    SlashCommand(name="why", group=CommandGroup.KNOW, help="Why it is in the state that it is in"),
-    SlashCommand(name="usage", group=CommandGroup.KNOW, help="Tokens, cost and context of this conversation"),
+    SlashCommand(name="status", group=CommandGroup.KNOW, help="Show a summary of this conversation's state"),
+    SlashCommand(name="why", group=CommandGroup.KNOW, help="Explain the state of this conversation"),
+    SlashCommand(name="usage", group=CommandGroup.KNOW, help="Show tokens, cost and context of this conversation"),
     SlashCommand(
         name="insights",
         needs=Role.ADMIN,
         group=CommandGroup.KNOW,
         usage="[--days] [N]",
-        help="What was used by day and by model",
-        details="Of the last 30 days, or as many as it is told, at most 365.",
+        help="Show usage by day and by model",
+        details="Covers the last 30 days, or N days, at most 365.",
     ),
     SlashCommand(
         name="processes",
@@ -252,26 +252,26 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("ps",),
         group=CommandGroup.KNOW,
         usage="[kill N|ID]",
-        help="What runs in the background, or an end to one of it",
-        details="Each with its age, what it did, and whether a reset waits for it. kill takes its number or its id.",
+        help="List or kill background processes",
+        details="Shows age and activity of each, and if it delays a reset. kill takes a number or an id.",
         choices=("kill",),
     ),
-    SlashCommand(name="whoami", group=CommandGroup.KNOW, help="Who you are to Hermes"),
+    SlashCommand(name="whoami", group=CommandGroup.KNOW, help="Show your identity and role"),
     SlashCommand(
         name="sethome",
         group=CommandGroup.KNOW,
-        help="Have notices that belong to no chat told here",
+        help="Make this chat the home channel for notices",
         needs=Role.ADMIN,
-        details="That Hermes restarts, say, or that a message could not be delivered. One chat on each platform.",
+        details="Receives notices such as restarts and failed deliveries. One chat per platform.",
     ),
     SlashCommand(
         name="trust",
         needs=Role.ADMIN,
         group=CommandGroup.KNOW,
         usage="[DIRECTORY|approve DIGEST [DIRECTORY]|list|remove [DIRECTORY]]",
-        help="Use the prompt files of a project (AGENTS.md and its like)",
-        details="For the owner and for admins. Shows the files in a directory, by default the one that the "
-        "conversation works in, with their digests; approve takes those. A file that changes has to be approved "
+        help="Approve the prompt files of a project, such as AGENTS.md",
+        details="For the owner and admins. Shows the files in a directory with their digests, by default in the "
+        "conversation's working directory. approve takes these digests. A changed file has to be approved "
         "again.",
         choices=("approve", "list", "remove"),
     ),
@@ -280,7 +280,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("commands", "start"),
         group=CommandGroup.KNOW,
         usage="[command]",
-        help="This list, or more about one command",
+        help="Show this list, or help for one command",
     ),
 )
 
@@ -288,7 +288,7 @@ _BY_WORD = {word: command for command in COMMANDS for word in command.words}
 
 
 def parse(text: str) -> Parsed | Unknown | None:
-    """None: this is no command. What cannot be written down becomes `?`."""
+    """Parse a command; None if the text is not one. Unencodable characters become `?`."""
     shape = _SHAPE.fullmatch(text.encode("utf-8", "replace").decode())
     if shape is None:
         return None
@@ -300,7 +300,7 @@ def parse(text: str) -> Parsed | Unknown | None:
 
 
 def _nearest(word: str) -> str:
-    """What was probably meant: the only one that begins so, or one that is written nearly so."""
+    """Return the command that was probably meant: the only one with this prefix, or the most similar one."""
     begun = {command.name for each, command in _BY_WORD.items() if each.startswith(word)}
     if len(begun) == 1:
         return begun.pop()
@@ -309,17 +309,17 @@ def _nearest(word: str) -> str:
 
 
 def is_nearly(word: str) -> bool:
-    """Whether a command is written much like that: where the sign of a command is ordinary punctuation as well."""
-    return bool(get_close_matches(word, _BY_WORD, n=1, cutoff=_MUCH_ALIKE))
+    """Return True if the word is very similar to a command, for platforms that use a punctuation mark as prefix."""
+    return bool(get_close_matches(word, _BY_WORD, n=1, cutoff=_MIN_SIMILARITY))
 
 
 def find(word: str) -> SlashCommand | None:
-    """By name or alias, with or without its slash."""
+    """Find a command by name or alias, with or without slash."""
     return _BY_WORD.get(word.strip().removeprefix("/").lower())
 
 
 def completions(prefix: str) -> list[str]:
-    """What a text that begins so can become: the command, then its argument where there is a choice."""
+    """Return completions of a prefix: command names, then argument values."""
     begun, space, argument = prefix.lower().partition(" ")
     if not begun.startswith("/"):
         return []
@@ -333,7 +333,7 @@ def completions(prefix: str) -> list[str]:
 
 
 def menu(role: Role = Role.OWNER) -> list[dict[str, str | list[str]]]:
-    """What that role may use, for machines: bot menus, native slash commands, completion elsewhere."""
+    """Return the commands of a role as data, for bot menus, native slash commands and completion."""
     return [
         {
             "name": command.name,
@@ -352,18 +352,18 @@ def menu(role: Role = Role.OWNER) -> list[dict[str, str | list[str]]]:
 
 
 GREETING = (
-    "Hello! I am Hermes. Just write to me: I remember our conversation, and go on with it after a restart, too.\n\n"
-    "/new begins afresh\n/stop stops what I am doing\n/status says how things stand\n/help lists all commands"
+    "Hello! I am Hermes. Write to me: I remember our conversation and continue it after a restart.\n\n"
+    "/new starts a new conversation\n/stop stops the running turn\n/status shows the state\n/help lists all commands"
 )
 
 
 def help_text(name: str | None = None, *, narrow: bool = False, role: Role = Role.OWNER) -> str:
-    """`narrow`: for a phone, where columns would break. The list has what that role may use."""
+    """Return the help for a role, or for one command. `narrow` avoids columns, for phones."""
     if name is None:
         shown = [command for command in COMMANDS if role.includes(command.needs)]
         of_group = _narrow_help_of_group if narrow else _help_of_group
         groups = (of_group(group, [each for each in shown if each.group is group]) for group in CommandGroup)
-        return "\n\n".join([*groups, *(["/help and a command's name says more."] if narrow else [])])
+        return "\n\n".join([*groups, *(["/help COMMAND shows more."] if narrow else [])])
     command = find(name)
     if command is None:
         word = name.strip().removeprefix("/").lower()[:32]
@@ -374,7 +374,7 @@ def help_text(name: str | None = None, *, narrow: bool = False, role: Role = Rol
     if command.aliases:
         lines.append("Also " + ", ".join(f"/{alias}" for alias in command.aliases) + ".")
     if command.needs_rest:
-        lines.append("Not while a turn runs.")
+        lines.append("Not available while a turn runs.")
     return "\n".join(lines)
 
 
@@ -394,5 +394,5 @@ def _uncapitalised(text: str) -> str:
 
 
 def _short(command: SlashCommand) -> str:
-    """As it is written, but for lists of words that would push everything else to the right."""
+    """Return the usage, shortened if it would push the help column to the right."""
     return command.written if len(command.written) <= 26 else f"/{command.name} [...]"

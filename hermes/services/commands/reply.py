@@ -1,4 +1,4 @@
-"""Who gives a command, and what comes back."""
+"""Caller and reply of a slash command."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from hermes.domain.submission import Receipt
 from hermes.domain.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.domain.values import dataclass
 
-YES, NO = "yes", "no"  # to a command that asks first
+YES, NO = "yes", "no"  # answers to a command that asks for confirmation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCaller:
-    """Who gives the command, and in which conversation: the session, or else what the key means now."""
+    """Sender of a command and its conversation: the session, or else the session that the key refers to."""
 
     source: Source
     session: SessionId | None = None
     key: SessionKey | None = None
-    inbound: InboundKey | None = None  # the source's own id of it: /queue and /steer twice are one message
-    has_buttons: bool = False  # what cannot be taken back is asked about first
-    speaker: str = ""  # their name as the model is shown it, where several people share the conversation
+    inbound: InboundKey | None = None  # source's message id: a repeated /queue or /steer is one message
+    has_buttons: bool = False  # commands with lasting effects ask for confirmation
+    speaker: str = ""  # name shown to the model in shared conversations
 
     @property
     def role(self) -> Role:
@@ -30,7 +30,7 @@ class CommandCaller:
         return self.role is Role.OWNER
 
     def may_take(self, session: Session) -> bool:
-        """Whether the session is the caller's to see and to take up."""
+        """Return True if the caller may see and resume the session."""
         if self.is_owner:
             return True
         if session.platform != self.source.platform or session.owner != self.source.user:
@@ -38,19 +38,19 @@ class CommandCaller:
         return bool(self.source.user) or session.key == self.key
 
     def may_decide(self, session: Session) -> bool:
-        """Whether the caller may say what runs in it: in a shared chat only whoever began it."""
+        """Return True if the caller decides what runs in the session: in a shared chat only its starter."""
         return self.is_owner or session.owner in ("", self.source.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReply:
-    text: str  # plain, for a terminal and a chat alike
-    ok: bool = True  # False: nothing was done, and the text says why
-    session: SessionId | None = None  # where the conversation is from now on, if that has changed
-    receipt: Receipt | None = None  # of the turn that this began, queued or steered
-    title: str = ""  # of the rows
-    rows: tuple[tuple[str, ...], ...] = ()  # the same as a table, its headings first
-    choices: tuple[str, ...] = ()  # what the command can be given instead, for buttons
+    text: str  # plain, for terminals and chats
+    ok: bool = True  # False: nothing was done, and the text tells why
+    session: SessionId | None = None  # the conversation's new session, if it has changed
+    receipt: Receipt | None = None  # turn that this started, queued or steered
+    title: str = ""  # title of the rows
+    rows: tuple[tuple[str, ...], ...] = ()  # the text as a table, headings first
+    choices: tuple[str, ...] = ()  # arguments to offer as buttons
 
 
 def refused(text: str) -> CommandReply:

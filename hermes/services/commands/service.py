@@ -1,7 +1,7 @@
-"""The desk that carries out slash commands, the same for every surface.
+"""Command service: runs slash commands, the same for every surface.
 
-Commands act at once, also while a turn runs; those that need rest say so plainly. What goes wrong becomes a reply:
-whoever calls `run` gets an answer for the person, never an error.
+Commands run immediately, also during a turn, unless they need the session to be idle. `run` never raises: an error
+becomes a reply for the person.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
 from hermes.services.commands import background, choices, conversation, earlier, home, knowledge, trust, turn
-from hermes.services.commands.context import CommandContext, Desk, Handler
+from hermes.services.commands.context import CommandContext, CommandServices, Handler
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
@@ -39,13 +39,13 @@ _HANDLERS: Mapping[str, Handler] = {
 _OF = {Role.OWNER: "the owner", Role.ADMIN: "the owner and the admins", Role.USER: "the users, not the guests,"}
 
 
-def _beyond(command: SlashCommand, role: Role) -> str:
+def _refusal(command: SlashCommand, role: Role) -> str:
     article = "an" if role is Role.ADMIN else "a"
     return f"/{command.name} is for {_OF[command.needs]} of this Hermes. You are {article} {role} here."
 
 
 async def _cannot_restart(_reason: str, _who: str) -> None:
-    raise BadInputError("nothing here can be restarted")
+    raise BadInputError("this daemon cannot be restarted")
 
 
 class CommandService:
@@ -62,7 +62,7 @@ class CommandService:
         restart: Callable[[str, str], Awaitable[None]] = _cannot_restart,
         prompt_files: PromptFiles | None = None,
     ) -> None:
-        self._desk = Desk(
+        self._services = CommandServices(
             sessions=sessions,
             new_turn_id=new_turn_id,
             clock=clock,
@@ -79,17 +79,17 @@ class CommandService:
         if isinstance(parsed, Unknown):
             return refused(parsed.advice)
         if not caller.role.includes(parsed.command.needs):
-            return refused(_beyond(parsed.command, caller.role))
+            return refused(_refusal(parsed.command, caller.role))
         try:
             return await self._run(parsed, caller)
         except HermesError as error:
-            return refused(f"/{parsed.command.name} could not be done: {str(error).rstrip('.')}.")
+            return refused(f"/{parsed.command.name} failed: {str(error).rstrip('.')}.")
 
     async def _run(self, parsed: Parsed, caller: CommandCaller) -> CommandReply:
         view = await self._view(caller)
         session = None if view is None else view.session
         context = CommandContext(
-            desk=self._desk,
+            services=self._services,
             parsed=parsed,
             caller=caller,
             session=session,
@@ -100,15 +100,15 @@ class CommandService:
             return refused(problem)
         reply = await _HANDLERS[parsed.command.name](context)
         if reply.session is None and session is not None and caller.session not in (None, session.id):
-            return replace(reply, session=session.id)  # the caller came with an earlier id of this conversation
+            return replace(reply, session=session.id)  # the caller gave an earlier id of this conversation
         return reply
 
     async def _view(self, caller: CommandCaller) -> SessionView | None:
         session = caller.session
         if session is None and caller.key is not None:
-            session = await self._desk.sessions.bound(caller.key)
+            session = await self._services.sessions.bound(caller.key)
         if session is None:
             return None
-        with suppress(UnknownSessionError):  # an id that nobody has used yet: most commands can do without
-            return await self._desk.sessions.view(session)
+        with suppress(UnknownSessionError):  # unused id: most commands need no session
+            return await self._services.sessions.view(session)
         return None

@@ -1,6 +1,6 @@
-"""The lists that people were shown last, so that a number means what it meant when it was read.
+"""Lists that were shown last, so that a number refers to the list that the person has read.
 
-Kept in memory for the last few hundred callers: whoever comes after that gets the list as it is then.
+Kept in memory for the last 500 callers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class ShownChoices:
         self._lists: OrderedDict[tuple[str | None, ...], tuple[SessionId, ...]] = OrderedDict()
 
     def remember(self, caller: CommandCaller, sessions: Sequence[SessionId]) -> None:
-        self._lists[_who(caller)] = tuple(sessions)
-        self._lists.move_to_end(_who(caller))
+        self._lists[_caller_key(caller)] = tuple(sessions)
+        self._lists.move_to_end(_caller_key(caller))
         if len(self._lists) > _MAX:
             self._lists.popitem(last=False)
 
     def last(self, caller: CommandCaller) -> tuple[SessionId, ...]:
-        return self._lists.get(_who(caller), ())
+        return self._lists.get(_caller_key(caller), ())
 
 
-def _who(caller: CommandCaller) -> tuple[str | None, ...]:
+def _caller_key(caller: CommandCaller) -> tuple[str | None, ...]:
     return caller.source.platform, caller.source.user, caller.key or caller.session

@@ -16,9 +16,9 @@ _DIGEST = re.compile(r"[0-9a-f]{16,64}")
 
 
 async def trust(context: CommandContext) -> CommandReply:
-    files = context.desk.prompt_files
+    files = context.services.prompt_files
     if files is None:
-        return refused("There are no prompt files here.")
+        return refused("Prompt files are not available here.")
     word, _, rest = context.argument.partition(" ")
     session = context.session
     root = None if session is None else session.root or session.id
@@ -50,7 +50,7 @@ async def _approve(
 
 def _question(found: Sequence[PromptFile], directory: str) -> str:
     command = " ".join(filter(None, (f"/trust {APPROVE}", *(each.digest for each in found), directory)))
-    return "\n\n".join([*(each.shown() for each in found), f"To have this in the prompt, approve it: {command}"])
+    return "\n\n".join([*(each.shown() for each in found), f"To use this in the prompt, approve it with: {command}"])
 
 
 def _listed(heading: str, paths: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Commands about the turn in flight: stop it, add to it, answer what it asks."""
+"""Commands on the running turn: stop it, add to it, answer its questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def stop(context: CommandContext) -> CommandReply:
     if session is None or not (session.turn or session.queue or session.compressing):
         return CommandReply(text="Nothing is running.")
     running = () if session.turn is None else (session.turn,)
-    for turn in (*session.queue, *running):  # in this order, so that none starts when the one before it ends
+    for turn in (*session.queue, *running):  # queued turns first, so that none starts when the running one ends
         await context.sessions.stop_turn(
             session.id, context.typed, turn.id, by=context.caller.source.place, who=context.who
         )
@@ -31,23 +31,23 @@ async def stop(context: CommandContext) -> CommandReply:
 
 
 async def queue(context: CommandContext) -> CommandReply:
-    return await _say(context, Busy.QUEUE)
+    return await _submit(context, Busy.QUEUE)
 
 
 async def steer(context: CommandContext) -> CommandReply:
-    return await _say(context, Busy.STEER)
+    return await _submit(context, Busy.STEER)
 
 
-async def _say(context: CommandContext, how: Busy) -> CommandReply:
+async def _submit(context: CommandContext, how: Busy) -> CommandReply:
     text, session, caller = context.argument, context.session, context.caller
     if not text:
-        return context.usage("There is nothing to say.")
+        return context.usage("The text is missing.")
     if session is not None and (asking := pending(session)) is not None and asking.question:
-        return refused(f"{question(asking)}\nAnswer that first, or /stop. Nothing was stored.")
+        return refused(f"{question(asking)}\nAnswer it first, or /stop. Nothing was stored.")
     shown = f"{caller.speaker} {text}" if caller.speaker else text
     receipt = await context.sessions.submit(
         Submission(
-            turn=context.desk.new_turn_id(),
+            turn=context.services.new_turn_id(),
             messages=(_encoded(shown),),
             source=caller.source,
             session=caller.session if session is None else session.id,
@@ -58,7 +58,7 @@ async def _say(context: CommandContext, how: Busy) -> CommandReply:
         )
     )
     moved = session is None or receipt.session != session.id
-    return CommandReply(text=_handled(receipt), session=receipt.session if moved else None, receipt=receipt)
+    return CommandReply(text=_describe_handling(receipt), session=receipt.session if moved else None, receipt=receipt)
 
 
 def _encoded(text: str) -> EncodedMessage:
@@ -66,20 +66,20 @@ def _encoded(text: str) -> EncodedMessage:
     return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _handled(receipt: Receipt) -> str:
+def _describe_handling(receipt: Receipt) -> str:
     if receipt.duplicate:
-        return "This came before, and was taken then."
+        return "This message was received before; nothing was done."
     match receipt.handling:
         case Handling.QUEUED:
             return f"Queued. {count(receipt.position, 'turn')} before it."
         case Handling.STEERING:
             return "The running turn takes it into account at its next step."
         case Handling.ANSWER:
-            return "Taken as the answer to what was asked."
-    return " ".join(filter(None, ("Nothing was running: it starts now.", receipt.notice)))
+            return "Taken as the answer to the question."
+    return " ".join(filter(None, ("No turn was running: this one starts now.", receipt.notice)))
 
 
-# ---------------------------------------------------------------- leave
+# ---------------------------------------------------------------- approval
 
 
 async def approve(context: CommandContext) -> CommandReply:
@@ -96,17 +96,17 @@ async def approve(context: CommandContext) -> CommandReply:
 
 
 async def _show(context: CommandContext) -> CommandReply:
-    """All of what waits for permission, on the surface that asks for it."""
+    """Show the whole call that waits for permission, where it was asked for."""
     asking = _asking(context.open)
     if asking is None or asking.question:
-        return refused("Nothing waits for permission.")
+        return refused("No tool call waits for permission.")
     assert context.open is not None
     if not asking.cut:
         return CommandReply(text=whole_question(asking))
     after = await context.sessions.answer(context.open.id, SHOW, context.caller.source, asking.id)
     if context.caller.source.place is None:  # a terminal: nothing else shows it there
         return context.reply(whole_question(asking), after)
-    return context.reply("All of it follows.", after)
+    return context.reply("The whole command follows.", after)
 
 
 async def deny(context: CommandContext) -> CommandReply:
@@ -116,9 +116,9 @@ async def deny(context: CommandContext) -> CommandReply:
 async def _answer(context: CommandContext, answer: str, done: str) -> CommandReply:
     asking = _asking(context.open)
     if asking is None:
-        return refused("Nothing waits for permission.")
+        return refused("No tool call waits for permission.")
     if asking.question:
-        return refused(f"{question(asking)}\nThat is a question: answer it with a plain message, or /stop.")
+        return refused(f"{question(asking)}\nAnswer this question with a message, or /stop.")
     assert context.open is not None
     after = await context.sessions.answer(context.open.id, answer, context.caller.source, asking.id)
     text = f"{done}: {asking.summary or asking.name}."
@@ -139,9 +139,9 @@ async def restart(context: CommandContext) -> CommandReply:
     if wish == NO:
         return CommandReply(text="Nothing was restarted.")
     if context.caller.has_buttons and wish != YES:
-        return CommandReply(text="Restart Hermes? It is away for a moment, for everybody.", choices=(YES, NO))
-    await context.desk.restart(context.typed, context.who)
-    return CommandReply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
+        return CommandReply(text="Restart Hermes? It is unavailable for a moment, for all users.", choices=(YES, NO))
+    await context.services.restart(context.typed, context.who)
+    return CommandReply(text="Restarting. Running turns get a while to finish; the others continue afterwards.")
 
 
 HANDLERS: dict[str, Handler] = {

@@ -1,4 +1,4 @@
-"""Sessions and figures in words: plain text that reads well in a terminal and in a chat. Pure."""
+"""Plain text for sessions and usage, for terminals and chats. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ UNTITLED = "(no title)"
 EXCERPT_CHARS = 120
 _BEFORE_OWN_WORDS = re.compile(
     r"\A(?:\[[a-z ]+: <untrusted-(?P<marker>[0-9a-f]+)>.*?</untrusted-(?P=marker)>\]\n"
-    r"|\[Earlier in this thread:\n.*?\]\n\n|\[in answer to[^:\n]*: .*?\]\n)",  # as it was stored before fences
+    r"|\[Earlier in this thread:\n.*?\]\n\n|\[in answer to[^:\n]*: .*?\]\n)",  # format of old stored messages
     re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    """What holds where a conversation has chosen nothing."""
+    """Values that apply unless the conversation has set its own."""
 
     model: str = ""
-    context_window: int = 0  # 0: nobody knows
+    context_window: int = 0  # 0 if unknown
 
 
 def status(session: Session, default: Default, now: float) -> str:
@@ -96,11 +96,11 @@ def _chosen(session: Session) -> str:
     return f"Chosen: {', '.join(words)}" if words else ""
 
 
-# ---------------------------------------------------------------- what waits for a person
+# ---------------------------------------------------------------- questions and queued messages
 
 
 def pending(session: Session) -> Call | None:
-    """The call that waits for a person, if one does."""
+    """Return the call that waits for a person, if any."""
     calls = session.turn.calls if session.turn is not None else ()
     return next((call for call in calls if call.state is CallState.ASKED), None)
 
@@ -108,14 +108,14 @@ def pending(session: Session) -> Call | None:
 def question(call: Call) -> str:
     if call.question:
         choices = "".join(f"\n  {number}. {choice}" for number, choice in enumerate(call.choices, 1))
-        return f"It asks: {call.question}{choices}"
-    return f"It asks for permission: {call.summary or call.name} ({call.gate.reason}). /approve or /deny"
+        return f"Question: {call.question}{choices}"
+    return f"Permission needed: {call.summary or call.name} ({call.gate.reason}). /approve or /deny"
 
 
 def dropped(session: Session) -> str:
-    """What becomes of the messages that wait when all of it is stopped; empty: none waits."""
+    """Report the queued messages that a stop drops; empty if there are none."""
     many = len(session.queue)
-    return f"{count(many, 'message')} that waited {'was' if many == 1 else 'were'} dropped, too." if many else ""
+    return f"{count(many, 'queued message')} {'was' if many == 1 else 'were'} dropped." if many else ""
 
 
 # ---------------------------------------------------------------- lists
@@ -125,7 +125,7 @@ SESSION_HEADINGS = ("number", "about", "phase", "turns", "last active", "session
 
 
 def session_rows(sessions: Sequence[Session], about: Sequence[str], now: float) -> tuple[tuple[str, ...], ...]:
-    """`about` has a line for each."""
+    """Return a table row for each session. `about` has one line for each."""
     return tuple(
         (
             str(number),
@@ -151,14 +151,14 @@ TALLY_HEADINGS = ("day", "model", "turns", "input", "output", "cost")
 
 
 def tally_rows(tallies: Sequence[Tally]) -> tuple[tuple[str, ...], ...]:
-    """By day and model, whatever the platform."""
+    """Return usage by day and model, over all platforms."""
     sums = _sums(((tally.day, tally.model), tally) for tally in tallies)
     return tuple((day, model, *_figures(*total)) for (day, model), total in sums.items())
 
 
 def insights(tallies: Sequence[Tally], days: int) -> str:
     if not tallies:
-        return f"Nothing was used in the last {count(days, 'day')}."
+        return f"No usage in the last {count(days, 'day')}."
     _, (used, turns) = next(iter(_sums((("all",), tally) for tally in tallies).items()))
     head = f"The last {count(days, 'day')} (UTC): {count(turns, 'turn')}, {tokens(used)}, {money(used.cost_usd)}"
     by_model = _sums(((tally.model,), tally) for tally in tallies)
@@ -190,7 +190,7 @@ def _figures(used: Usage, turns: int) -> tuple[str, ...]:
     return str(turns), str(used.prompt_tokens), str(used.completion_tokens), money(used.cost_usd)
 
 
-# ---------------------------------------------------------------- small things
+# ---------------------------------------------------------------- formatting
 
 
 def tokens(used: Usage) -> str:
@@ -214,13 +214,13 @@ def span(seconds: float) -> str:
 
 
 def own_words(text: str) -> str:
-    """What a person wrote, without what the model is shown before it: a thread so far, a quotation."""
+    """Strip the context that the model is shown before a person's message, such as a thread or a quote."""
     own = _BEFORE_OWN_WORDS.sub("", text, count=1) or text
     return without_fences(own)
 
 
 def excerpt(message: EncodedMessage) -> str:
-    """The beginning of what a message says, on one line."""
+    """Return the start of a message's text, on one line."""
     content = json.loads(message).get("content")
     text = " ".join(own_words(content).split()) if isinstance(content, str) else ""
     return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1].rstrip() + "…"

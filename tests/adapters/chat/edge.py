@@ -11,7 +11,7 @@ from typing import Any, cast
 from hermes.actors.directory_protocol import Configure
 from hermes.adapters.chat.access import AccessControl
 from hermes.adapters.chat.conversation_key import conversation_key
-from hermes.adapters.chat.intake import ChatIntake
+from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.services import ChatServices
 from hermes.domain.media_reference import user_message
@@ -53,11 +53,11 @@ class Edge:
         self.office = ChatServices(
             platforms=["toy"], pairing=self.pairing, homes=self.homes, outbox=self.outbox, clock=clock
         )
-        self.desk = ChatIntake(
+        self.desk = SessionChatIntake(
             sessions=here.desk,
             outbox=self.outbox,
             commands=here.commands,
-            door=AccessControl(pairing=self.pairing, **self._settings),
+            access=AccessControl(pairing=self.pairing, **self._settings),
             moved=MovedChats("toy", here.desk),
             new_turn_id=here.new_turn_id,
             clock=clock,

@@ -70,7 +70,7 @@ def watch(here: Edge, *actors: ActorView) -> HomeWatch:
     )
 
 
-async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() -> None:
+async def test_sethome_survives_a_restart() -> None:
     async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome", "g", thread="t")
         here.restart()
@@ -79,7 +79,7 @@ async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() ->
         assert await here.homes.place("toy") == Place(platform="toy", chat="bob")
 
 
-async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_along() -> None:
+async def test_revoking_a_user_unsets_the_home_in_their_private_chat() -> None:
     async with edge(admins=PEOPLE) as here:
         eve = Approved(platform="toy", user="eve", name="Eve", at=START, chat="D1")
         early = Approved(platform="toy", user="early", name="", at=START)  # let in before the chat was kept
@@ -113,7 +113,7 @@ async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
         assert here.told("home of toy") == ["not on other", "banner"]
 
 
-async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() -> None:
+async def test_dead_letter_is_reported_once_except_for_home_notices() -> None:
     async with edge(admins=PEOPLE) as here:
         lost = OutboxMessage(
             id="reply:1", kind=OutboxKind.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0
@@ -123,19 +123,19 @@ async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() ->
         letters.append(letter("send:1", undelivered=mistyped))
         here.here.journal.engine.commit([tuple(SetAside(letter=each) for each in letters)])
         looking = watch(here)
-        await looking.look()
+        await looking.check()
         assert here.outgoing == []  # there is no home yet
         await here.says("ann", "/sethome")
-        await looking.look()
-        await looking.look()
-        await watch(here).look()
+        await looking.check()
+        await looking.check()
+        await watch(here).check()
         told = here.told("ann")[1:]
         assert len(told) == 2
-        assert "set aside in session s: it crashed twice" in told[0]
-        assert "A message for chat gone on toy cannot be delivered" in told[1]
+        assert "session s became a dead letter: it crashed twice" in told[0]
+        assert "A message to chat gone on toy could not be delivered" in told[1]
 
 
-async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -> None:
+async def test_platform_that_is_down_is_reported_on_another_one() -> None:
     async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         down = [adapter("other", "down", "no route"), adapter("toy", "down")]
@@ -147,17 +147,17 @@ async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -
             clock=lambda: here.here.now,
         )
         for _ in range(3):
-            await looking.look()
+            await looking.check()
             here.here.now += 200
-        await looking.look()
-        assert here.told("ann")[1:] == ["other has been down for a while: no route"]
+        await looking.check()
+        assert here.told("ann")[1:] == ["other is down: no route"]
         down[0] = adapter("other", "running")
-        await looking.look()
+        await looking.check()
         down[0] = adapter("other", "silent")
-        await looking.look()
+        await looking.check()
         here.here.now += 300
-        await looking.look()
-        assert here.told("ann")[2:] == ["other has been silent for a while: it does not answer"]
+        await looking.check()
+        assert here.told("ann")[2:] == ["other is silent: no answer"]
 
 
 async def test_a_platform_that_works_in_part_may_be_told_of_there() -> None:
@@ -170,13 +170,13 @@ async def test_a_platform_that_works_in_part_may_be_told_of_there() -> None:
             actors=lambda: [adapter("toy", "impaired", "workspace 2 of 2: no route")],
             clock=lambda: here.here.now,
         )
-        await looking.look()
+        await looking.check()
         here.here.now += 300
-        await looking.look()
-        assert here.told("ann")[1:] == ["toy has been impaired for a while: workspace 2 of 2: no route"]
+        await looking.check()
+        assert here.told("ann")[1:] == ["toy is impaired: workspace 2 of 2: no route"]
 
 
-async def test_a_process_that_ends_is_told_of_where_its_conversation_has_no_chat() -> None:
+async def test_ended_process_without_a_chat_is_reported_to_the_home() -> None:
     async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         bare = await here.here.talk("hello", key="agent:main:cli:dm:x")
@@ -185,8 +185,8 @@ async def test_a_process_that_ends_is_told_of_where_its_conversation_has_no_chat
         for session, name in ((bare, "p1"), (chat, "p2")):
             here.here.processes.known[name] = ended(name, session)
         looking = watch(here)
-        await looking.look()
-        await looking.look()
+        await looking.check()
+        await looking.check()
         [told] = here.told("ann")[1:]
         assert f"belongs to session {bare}" in told
 
@@ -214,12 +214,12 @@ async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
         office = here.office
         with pytest.raises(BadInputError, match="no home channel"):
             await office.address("", "", "")
-        with pytest.raises(BadInputError, match="other is not configured: there is toy"):
+        with pytest.raises(BadInputError, match="other is not configured: the configured ones are toy"):
             await office.address("other", "c", "")
         with pytest.raises(BadInputError, match=r"toyy is not configured: did you mean toy\?"):
             await office.address("toyy", "c", "")
         for chat in ("", "c"):
-            with pytest.raises(BadInputError, match="no chat platform is set up; `hermes setup telegram` or"):
+            with pytest.raises(BadInputError, match="no chat platform is set up; run `hermes setup telegram` or"):
                 await replace(office, platforms=(), homes=none_at(here)).address("", chat, "")
         assert await office.address("", "c", "t") == Place(platform="toy", chat="c", thread="t")
         await here.says("ann", "/sethome")
@@ -248,7 +248,7 @@ async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
         assert await office.progress("2") == {
             "state": "failed", "problem": "it crashed twice", "dead_letter": "send:2"
         }  # fmt: skip
-        with pytest.raises(BadInputError, match="nothing was posted"):
+        with pytest.raises(BadInputError, match="there is no post"):
             await office.progress("3")
 
 

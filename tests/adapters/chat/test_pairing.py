@@ -170,7 +170,7 @@ async def sent_code(here: Edge, user: str) -> str:
     return text.split("approve toy ")[1].split()[0]
 
 
-async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() -> None:
+async def test_unknown_user_gets_one_code_and_talks_after_approval() -> None:
     async with edge() as here:
         await here.says("eve", "hello")
         await here.says("eve", "hello?")
@@ -179,7 +179,7 @@ async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() ->
         assert code.encode() not in (await here.here.desk.fact(FACT) or b"")
         here.restart()
         await here.pairing.approve("toy", code)
-        assert here.told("eve")[-1].startswith("You may talk to me now. I have not read what you wrote before")
+        assert here.told("eve")[-1].startswith("You can talk to me now. I have not read your earlier messages")
         first = await here.says("eve", "hello")
         assert await here.session(first) is not None
         here.restart()
@@ -191,7 +191,7 @@ async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() ->
         turns = (await here.here.session(session)).queue
         await here.says("eve", "and again")
         assert (await here.here.session(session)).queue == turns
-        with pytest.raises(BadInputError, match="nobody"):
+        with pytest.raises(BadInputError, match="is not paired"):
             await here.pairing.revoke("toy", "mallory")
 
 
@@ -241,7 +241,7 @@ async def test_where_strangers_are_ignored_nobody_gets_a_code() -> None:
         assert here.outgoing == []
 
 
-async def test_a_code_that_comes_too_late_is_none_and_a_sent_one_is_not_changed() -> None:
+async def test_late_code_is_replaced_by_a_notice() -> None:
     async with edge() as here:
         await here.says("eve", "hello")
         [outgoing] = here.outgoing
@@ -249,7 +249,7 @@ async def test_a_code_that_comes_too_late_is_none_and_a_sent_one_is_not_changed(
         platform = ToyPlatform()
         discreet = SecretMaskingPlatform(platform, gap=GAP, fill=here.pairing.fill)
         message = await discreet.send(outgoing, outgoing.text)
-        assert "took too long" in platform.texts("eve")[0]
+        assert "has expired" in platform.texts("eve")[0]
         await discreet.edit(outgoing, message, outgoing.text)
         assert platform.edits == []
         plain = OutboxMessage(id="a", kind=OutboxKind.REPLY, place=outgoing.place, text="x", at=1.0)
@@ -272,7 +272,7 @@ async def test_a_paired_person_is_a_guest_until_the_owner_makes_them_a_user() ->
         assert (await here.pairing.set_role("toy", "eve", Role.USER)).role is Role.USER
         here.restart()
         assert await here.pairing.role("toy", "eve") is Role.USER
-        with pytest.raises(BadInputError, match="nobody"):
+        with pytest.raises(BadInputError, match="is not paired"):
             await here.pairing.set_role("toy", "mallory", Role.USER)
 
 

@@ -101,7 +101,7 @@ async def test_an_admins_press_lets_it_run_and_takes_all_buttons_away() -> None:
         assert ends["g"].text.endswith("→ once, by an admin")
         assert ends["g"].choices == ends["boss"].choices == ()
         await here.says("boss", "once", answers=token, choice=0)
-        assert here.aside == "This question is not open any more."
+        assert here.aside == "This question is no longer open."
 
 
 async def test_a_denial_by_an_admin_ends_the_call() -> None:
@@ -120,7 +120,7 @@ async def test_nobody_else_can_press(who: str) -> None:
         head, token = await asks(here, "eve")
         for choice, word in enumerate(("once", "deny")):
             await here.says(who, word, "g", answers=token, choice=choice)
-            assert here.aside == "Only the owner and the admins of this Hermes may answer this."
+            assert here.aside == "Only the owner and the admins of this Hermes can answer this."
         assert here.here.agent.acts == []
         assert (await here.here.session(head.id)).phase is Phase.WAITING
 
@@ -180,7 +180,7 @@ async def test_what_was_granted_for_good_does_not_count_for_guests() -> None:
         assert here.here.agent.acts[0].job.role is Role.USER
 
 
-async def test_why_trace_and_the_transcript_tell_whose_turn_it_is_and_who_approved() -> None:
+async def test_why_and_trace_name_the_turn_owner_and_approver() -> None:
     async with edge(**GROUP) as here:
         await here.says("boss", "/status")
         head, token = await asks(here, "eve")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes.adapters.slack.inbound.event import ParsedEvent, SlackAddressing, heard
+from hermes.adapters.slack.inbound.event import ParsedEvent, SlackAddressing, parse_event
 from hermes.adapters.slack.workspace import SlackIdentity
 from hermes.ports.chat import Foreign, ForeignKind
 
@@ -17,8 +17,8 @@ def message(**fields: Any) -> dict[str, Any]:
     return {"type": "message", "channel": "D1", "user": "UANN", "ts": "5.1", "text": "hi", **fields}
 
 
-def hear(event: dict[str, Any], manners: SlackAddressing | None = None) -> ParsedEvent | None:
-    return heard("events_api", {"team_id": "T1", "event": event}, ME, manners or SlackAddressing())
+def hear(event: dict[str, Any], addressing: SlackAddressing | None = None) -> ParsedEvent | None:
+    return parse_event("events_api", {"team_id": "T1", "event": event}, ME, addressing or SlackAddressing())
 
 
 def text_of(event: dict[str, Any]) -> str:
@@ -27,7 +27,7 @@ def text_of(event: dict[str, Any]) -> str:
     return found.inbound.text
 
 
-def test_a_direct_message_is_for_us_and_its_threads_are_conversations_of_their_own() -> None:
+def test_direct_message_is_taken_and_its_threads_are_separate() -> None:
     found = hear(message())
     assert found is not None
     assert (found.inbound.chat_type, found.inbound.place.chat, found.inbound.place.thread) == ("dm", "T1.D1", "")
@@ -50,10 +50,10 @@ def test_in_a_thread_of_a_channel_it_depends() -> None:
 
 
 @pytest.mark.parametrize(
-    "manners", [SlackAddressing(require_mention=False), SlackAddressing(free_response_channels=("C1",))]
+    "addressing", [SlackAddressing(require_mention=False), SlackAddressing(free_response_channels=("C1",))]
 )
-def test_where_the_bot_may_speak_freely_everything_is_for_it(manners: SlackAddressing) -> None:
-    found = hear(message(channel="C1"), manners)
+def test_where_the_bot_may_speak_freely_everything_is_for_it(addressing: SlackAddressing) -> None:
+    found = hear(message(channel="C1"), addressing)
     assert found is not None
     assert found.sure
 
@@ -104,7 +104,7 @@ def test_a_message_that_is_taken_back_is_known_by_its_place() -> None:
 
 
 @pytest.mark.parametrize("channel", ["D1", "C1"])
-def test_an_edit_after_others_have_answered_in_a_thread_is_still_at_the_same_place(channel: str) -> None:
+def test_edit_of_a_thread_root_keeps_its_place(channel: str) -> None:
     said = message(channel=channel, text="<@UBOT> old")
     changed = {
         "type": "message",
@@ -167,12 +167,12 @@ def test_a_file_is_known_by_its_kind(file: dict[str, Any], kind: str, seconds: i
 )
 def test_a_slash_command_is_a_command_or_something_for_the_agent(command: str, typed: str, means: str) -> None:
     payload = {"command": command, "text": typed, "channel_id": "D1", "user_id": "UANN", "trigger_id": "9.t"}
-    found = heard("slash_commands", payload, ME, SlackAddressing())
+    found = parse_event("slash_commands", payload, ME, SlackAddressing())
     assert found is not None
     assert (found.inbound.text, found.inbound.id) == (means, "slack:T1:slash:9.t")
 
 
-def test_a_press_below_a_question_that_was_answered_in_a_thread_is_where_the_question_is() -> None:
+def test_button_press_has_the_place_of_its_question() -> None:
     for thread, means in (("5.1", ""), ("4.0", "4.0")):
         payload = {
             "type": "block_actions",
@@ -181,15 +181,15 @@ def test_a_press_below_a_question_that_was_answered_in_a_thread_is_where_the_que
             "message": {"ts": "5.1", "thread_ts": thread},
             "actions": [{"value": "token:0:yes", "action_ts": "6.0"}],
         }
-        found = heard("interactive", payload, ME, SlackAddressing())
+        found = parse_event("interactive", payload, ME, SlackAddressing())
         assert found is not None
         assert found.inbound.place.thread == means
 
 
 def test_buttons_of_others_are_ignored() -> None:
     payload = {"type": "block_actions", "channel": {"id": "C1"}, "actions": [{"value": "theirs"}]}
-    assert heard("interactive", payload, ME, SlackAddressing()) is None
-    assert heard("interactive", {"type": "view_submission"}, ME, SlackAddressing()) is None
+    assert parse_event("interactive", payload, ME, SlackAddressing()) is None
+    assert parse_event("interactive", {"type": "view_submission"}, ME, SlackAddressing()) is None
 
 
 def sharing(**fields: Any) -> dict[str, Any]:

@@ -135,26 +135,26 @@ async def test_a_port_that_is_taken_is_explained(adapter: SlackAdapter, edge: Fa
     assert adapter.events is not None
     port = int(adapter.events.address.split(":")[2].split("/")[0])
     other = SlackAdapter([CREDENTIALS], listen=("127.0.0.1", port), base_url=server.base_url)
-    with pytest.raises(PlatformError, match=f"cannot be listened for on 127.0.0.1:{port}"):
+    with pytest.raises(PlatformError, match=f"cannot listen on 127.0.0.1:{port}"):
         await other.run(FakeEdge())
     await other.close()
 
 
-async def test_a_workspace_that_does_not_know_us_any_more_takes_no_other_down(server: SlackServer) -> None:
+async def test_revoked_workspace_does_not_affect_others(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T2"
     others = [CREDENTIALS, replace(CREDENTIALS, bot=Secret("xoxb-other"))]
-    wire = SlackClient(others, base_url=server.base_url, answer_within_s=20)
+    client = SlackClient(others, base_url=server.base_url, answer_within_s=20)
     try:
-        workspaces = (await wire.workspaces()).values()
+        workspaces = (await client.workspaces()).values()
         edge = FakeEdge()
         del server.tokens["xoxb-other"]
         assert len(await ask_all(workspaces, edge)) == 1
         assert list(edge.troubles) == ["workspace T2"]
-        assert "does not take the token" in edge.troubles["workspace T2"]
+        assert "rejected the token" in edge.troubles["workspace T2"]
         server.tokens["xoxb-other"] = "T2"
         assert await ask_all(workspaces, edge) == []
         assert edge.troubles == {}
         server.tokens.clear()
         assert len(await ask_all(workspaces, edge)) == 2
     finally:
-        await wire.close()
+        await client.close()

@@ -50,9 +50,7 @@ async def test_files_of_a_message_are_fetched_with_the_workspaces_token(
     assert [await fetched(adapter, each) for each in (picture, document)] == [PNG[1], long]
 
 
-async def test_a_file_alone_calls_us_by_its_text_and_is_a_message_in_private(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_file_without_text_is_taken_in_private_chats(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = FakeEdge()
     server.share("D1", "UANN", PNG)
     server.share("C1", "UANN", PNG)
@@ -94,8 +92,8 @@ async def test_a_page_that_somebody_sent_is_no_login_page(server: SlackServer, a
 @pytest.mark.parametrize(
     ("method", "fault", "problem"),
     [
-        ("files.info", Fault(error="file_deleted"), "not there any more"),
-        ("files.info", Fault.bad_gateway(), "out of order"),
+        ("files.info", Fault(error="file_deleted"), "no longer exists"),
+        ("files.info", Fault.bad_gateway(), "failed"),
         ("download", Fault(status=500), "HTTP 500"),
     ],
 )
@@ -130,7 +128,7 @@ async def test_when_slack_wants_us_to_wait_a_file_comes_later(server: SlackServe
 async def test_the_token_goes_to_nobody_but_slack(address: str, server: SlackServer, adapter: SlackAdapter) -> None:
     server.share("D1", "UANN", PNG, address=address)
     [picture] = await shared(adapter, server)
-    with pytest.raises(PlatformError, match="does not lie with Slack"):
+    with pytest.raises(PlatformError, match="is not on Slack"):
         await fetched(adapter, picture)
     assert server.count("download") == 0
 
@@ -220,26 +218,24 @@ async def test_a_file_that_nobody_has_seen_can_be_sent_again(
     assert server.files("C1") == []
 
 
-async def test_what_slack_does_not_take_can_never_be_sent_and_it_is_said_why(
-    server: SlackServer, adapter: SlackAdapter, report: str
-) -> None:
+async def test_file_refused_by_slack_is_unsendable(server: SlackServer, adapter: SlackAdapter, report: str) -> None:
     server.say("C1", "UANN", "hello")
     server.fail("files.completeUploadExternal", Fault(error="file_uploads_disabled"), Fault(error="not_in_channel"))
     for problem in ("file_uploads_disabled", "/invite it"):
         with pytest.raises(UnsendableFileError, match=problem):
             await adapter.platform.send_file(owing(report), report, "")
     server.scopes.discard("files:write")
-    with pytest.raises(UnsendableFileError, match="needs the scope files:write"):
+    with pytest.raises(UnsendableFileError, match="lacks the scope files:write"):
         await adapter.platform.send_file(owing(report), report, "")
 
 
-async def test_a_file_that_is_gone_empty_or_too_large_is_said_to_be_so(
+async def test_missing_empty_or_large_file_is_unsendable(
     server: SlackServer, adapter: SlackAdapter, tmp_path: Path
 ) -> None:
     await asyncio.to_thread((tmp_path / "empty").touch)
     with (tmp_path / "huge").open("wb") as huge:
         huge.truncate((50 << 20) + 1)
-    for name, problem in (("gone", "not there any more"), ("empty", "empty"), ("huge", "50 MB")):
+    for name, problem in (("gone", "no longer exists"), ("empty", "empty"), ("huge", "50 MB")):
         with pytest.raises(UnsendableFileError, match=problem):
             await adapter.platform.send_file(owing(str(tmp_path / name)), str(tmp_path / name), "")
     assert server.count("files.getUploadURLExternal") == 0

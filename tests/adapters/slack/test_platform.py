@@ -72,9 +72,7 @@ async def test_a_message_that_somebody_took_away_cannot_be_edited(server: SlackS
     assert caught.value.gone
 
 
-async def test_a_question_has_buttons_below_its_last_part_and_a_press_leads_back_to_it(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_question_has_buttons_below_its_last_part(server: SlackServer, adapter: SlackAdapter) -> None:
     asked = server.say("C1", "UANN", "hello")
     long = ("a very long choice " * 9).strip()
     text = "Which one? " * 400
@@ -98,7 +96,7 @@ async def test_a_question_has_buttons_below_its_last_part_and_a_press_leads_back
 
 
 @pytest.mark.parametrize("fault", [(), (Fault(error="user_not_in_channel"),)])
-async def test_why_a_button_did_nothing_is_shown_to_whoever_pressed_it_alone(
+async def test_ignored_button_press_is_explained_to_its_sender_only(
     server: SlackServer, adapter: SlackAdapter, fault: tuple[Fault, ...]
 ) -> None:
     asked = server.say("C1", "UANN", "hello")
@@ -196,7 +194,7 @@ async def test_an_assistants_thread_has_a_status_and_others_are_asked_once(
 
 
 @pytest.mark.parametrize("by_edit", [True, False])
-async def test_the_status_of_an_assistants_thread_is_cleared_when_the_turn_is_over(
+async def test_assistant_status_is_cleared_after_the_turn(
     by_edit: bool, server: SlackServer, adapter: SlackAdapter
 ) -> None:
     root = server.say("D1", "UANN", "hello")
@@ -238,13 +236,13 @@ async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
     [
         (Fault(lost=True), "cannot be reached", True),
         (Fault(delay_s=60), "did not answer in time", True),
-        (Fault.bad_gateway(), "out of order", True),
-        (Fault(status=500, page=b"oops"), "out of order", True),
+        (Fault.bad_gateway(), "failed", True),
+        (Fault(status=500, page=b"oops"), "failed", True),
         (Fault(error="fatal_error"), "fatal_error", True),
-        (Fault(error="invalid_blocks"), "refused it: invalid_blocks", False),
+        (Fault(error="invalid_blocks"), "refused the request: invalid_blocks", False),
     ],
 )
-async def test_whether_a_failed_message_may_have_arrived_is_told(
+async def test_failed_send_tells_if_it_may_have_arrived(
     fault: Fault, says: str, perhaps: bool, server: SlackServer, adapter: SlackAdapter
 ) -> None:
     server.say("D1", "UANN", "hello")
@@ -316,7 +314,7 @@ async def test_a_flooded_channel_is_left_alone_for_as_long_as_slack_says(
     server.say("D2", "UBOB", "hello")
     server.fail("chat.postMessage", Fault.flood(30))
     for _ in range(2):
-        with pytest.raises(DeliveryError, match="wait for") as caught:
+        with pytest.raises(DeliveryError, match="rate limit") as caught:
             await adapter.platform.send(outgoing(), "one")
         assert caught.value.retry_after_s == pytest.approx(30, abs=5)
         assert not caught.value.arrived_perhaps
@@ -325,9 +323,7 @@ async def test_a_flooded_channel_is_left_alone_for_as_long_as_slack_says(
     assert server.replies("D2") == ["one"]
 
 
-async def test_a_message_whose_answer_was_lost_is_found_in_a_channel_and_in_a_thread(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_unconfirmed_message_is_found_in_channel_and_thread(server: SlackServer, adapter: SlackAdapter) -> None:
     asked = server.say("C1", "UANN", "hello")
     server.say("D1", "UANN", "hello")
     for one in (outgoing("one"), outgoing("one", chat=f"{TEAM}.C1", thread=asked, message=asked)):
@@ -359,14 +355,16 @@ async def test_messages_to_one_channel_keep_their_order_and_their_distance(serve
     await adapter.close()
 
 
-async def test_replies_grow_only_while_there_is_room_for_the_final_words_of_others(server: SlackServer) -> None:
+async def test_growing_replies_leave_edits_for_final_texts(server: SlackServer) -> None:
     limits = SlackLimits(channel_every_s=0, every_s=0, change_every_s=0.1, changes_at_once=1000)
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=limits)
     server.say("D1", "UANN", "hello")
-    with pytest.raises(DeliveryError, match="too many replies grow") as caught:
+    with pytest.raises(DeliveryError, match="too many replies are growing") as caught:
         await adapter.platform.send(outgoing("text", final=False), "t ▌")
     assert caught.value.retry_after_s
-    with pytest.raises(DeliveryError, match="too many replies grow"):  # the answer came while its beginning waited
+    with pytest.raises(
+        DeliveryError, match="too many replies are growing"
+    ):  # the answer came while its beginning waited
         await adapter.platform.send(outgoing("text"), "t ▌")
     message = await adapter.platform.send(outgoing("text"), "text")
     await adapter.platform.edit(outgoing("text", sent=(message,)), message, "text")

@@ -40,9 +40,7 @@ async def test_the_answer_is_for_whoever_gave_the_command_alone(server: SlackSer
     assert server.replies("C1") == ["elsewhere"]  # a reply is no answer to a command
 
 
-async def test_an_address_that_is_used_up_or_unknown_is_followed_by_the_channel(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_used_up_response_url_falls_back_to_the_channel(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = await given(server, adapter)
     for number in range(6):
         await adapter.platform.send(answer(edge), f"part {number}")
@@ -54,7 +52,7 @@ async def test_an_address_that_is_used_up_or_unknown_is_followed_by_the_channel(
 
 
 @pytest.mark.parametrize(("fault", "where"), [(Fault(status=404), "channel"), (Fault(status=410), "channel")])
-async def test_an_address_that_slack_does_not_take_is_followed_by_the_channel(
+async def test_rejected_response_url_falls_back_to_the_channel(
     fault: Fault, where: str, server: SlackServer, adapter: SlackAdapter
 ) -> None:
     edge = await given(server, adapter)
@@ -81,9 +79,7 @@ async def test_what_slack_did_not_confirm_is_given_again(
     assert server.replies("C1") == []
 
 
-async def test_a_choice_that_one_person_was_offered_alone_gives_way_to_its_answer(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_ephemeral_choice_is_replaced_by_its_answer(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = await given(server, adapter, text="busy")
     await adapter.platform.send(answer(edge, choices=("queue", "steer"), call="busy-1", turn=None), "Which?")
     async with listening(adapter, edge):
@@ -111,7 +107,7 @@ async def test_whoever_asks_from_a_channel_without_the_bot_is_told_so(
         assert caught.value.gone
     [(where, who, text)] = server.asides
     assert (where, who) == ("C1", "UANN")
-    assert "I am not in that channel" in text
+    assert "I am not a member" in text
     assert edge.texts == ["what is new?"]
 
 

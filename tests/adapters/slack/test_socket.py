@@ -91,9 +91,7 @@ async def test_a_slow_chat_holds_up_no_other_and_its_redeliveries_are_one(
     assert edge.texts == ["quick", "slow one", "slow two"]
 
 
-async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_slow_file_delays_messages_but_no_command(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = FileEdge()
     server.share("D1", "UANN", ("voice.ogg", b"OggS", "audio/ogg"))
     server.say("D1", "UANN", "behind it")
@@ -142,9 +140,7 @@ async def test_a_message_that_was_seen_before_is_acknowledged(server: SlackServe
     assert len(edge.offered) == 1
 
 
-async def test_what_can_never_be_taken_or_understood_does_not_come_for_ever(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_unparsable_update_is_confirmed_and_skipped(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = FakeEdge()
     edge.refusals = [BadInputError("no")]
     server.say("D1", "UANN", "one")
@@ -201,7 +197,7 @@ async def test_the_same_event_after_a_restart_has_the_same_id(server: SlackServe
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_an_announced_end_is_survived_on_a_connection_that_is_opened_before(
+async def test_announced_disconnect_opens_the_next_connection_first(
     reason: str, server: SlackServer, adapter: SlackAdapter
 ) -> None:
     edge = FakeEdge()
@@ -214,9 +210,7 @@ async def test_an_announced_end_is_survived_on_a_connection_that_is_opened_befor
         await until(lambda: server.unacknowledged == 0)
 
 
-async def test_a_connection_that_breaks_between_an_event_and_its_acknowledgement_doubles_nothing(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_lost_acknowledgement_does_not_duplicate_an_event(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = SlowEdge(f"{TEAM}.D1")
     async with listening(adapter, edge) as task:
         await until(lambda: server.links == 1)
@@ -230,7 +224,7 @@ async def test_a_connection_that_breaks_between_an_event_and_its_acknowledgement
     assert edge.texts == ["one"]
 
 
-async def test_connections_that_break_at_once_are_an_outage_and_everything_comes_again(
+async def test_short_lived_connections_are_an_error_and_events_are_redelivered(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     edge = FakeEdge()
@@ -278,7 +272,7 @@ async def test_a_connection_without_a_hello_is_none(server: SlackServer) -> None
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, ping_s=0.1)
     server.welcome = False
     server.deaf = True
-    with pytest.raises(PlatformError, match="did not say hello"):
+    with pytest.raises(PlatformError, match="sent no hello"):
         await adapter.run(FakeEdge())
     await adapter.close()
 
@@ -286,13 +280,13 @@ async def test_a_connection_without_a_hello_is_none(server: SlackServer) -> None
 @pytest.mark.parametrize(
     ("method", "fault", "says"),
     [
-        ("apps.connections.open", Fault.bad_gateway(), "out of order \\(HTTP 502"),
-        ("auth.test", Fault(status=500, page=b"oops"), "out of order \\(HTTP 500"),
-        ("apps.connections.open", Fault.flood(3), "wait for 3 s"),
+        ("apps.connections.open", Fault.bad_gateway(), "a proxy failed \\(HTTP 502"),
+        ("auth.test", Fault(status=500, page=b"oops"), "a proxy failed \\(HTTP 500"),
+        ("apps.connections.open", Fault.flood(3), "retry in 3 s"),
         ("apps.connections.open", Fault(lost=True), "cannot be reached"),
         ("auth.test", Fault(delay_s=60), "did not answer in time"),
-        ("auth.test", Fault(error="token_revoked"), "does not take the token"),
-        ("auth.test", Fault(error="missing_scope"), "needs the scope"),
+        ("auth.test", Fault(error="token_revoked"), "rejected the token"),
+        ("auth.test", Fault(error="missing_scope"), "lacks the scope"),
     ],
 )
 async def test_a_failed_start_says_what_happened_and_can_be_repeated(
@@ -337,7 +331,7 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
     server.say("D1", "UANN", "hello")
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["hello"])
-        await until(lambda: "does not take the token" in edge.troubles.get("app 1 of 2", ""))
+        await until(lambda: "rejected the token" in edge.troubles.get("app 1 of 2", ""))
         server.app_tokens.add("xapp-wrong")
         await until(lambda: edge.troubles == {})
         await until(lambda: server.links == 2)
@@ -345,19 +339,19 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
 
 
 async def test_a_token_that_is_revoked_while_somebody_listens_is_shown(server: SlackServer) -> None:
-    wire = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
+    client = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     edge = FakeEdge()
-    await wire.workspaces()
-    asking = asyncio.create_task(keep_asking(wire, edge, every_s=0.02))
+    await client.workspaces()
+    asking = asyncio.create_task(keep_asking(client, edge, every_s=0.02))
     server.fail("auth.test", Fault(error="token_revoked"))
     await until(lambda: "token_revoked" in edge.troubles.get(f"workspace {TEAM}", ""))
     await until(lambda: edge.troubles == {})
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await wire.close()
+    await client.close()
 
 
-async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothing(server: SlackServer) -> None:
+async def test_bad_token_affects_only_its_workspace(server: SlackServer) -> None:
     credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
     adapter = SlackAdapter(credentials, base_url=server.base_url, limits=HURRIED)
     edge = FakeEdge()
@@ -366,8 +360,8 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["here"])
         await until(lambda: server.unacknowledged == 1)
-        await until(lambda: "does not take the token" in edge.troubles.get("workspace 2 of 2", ""))
-    with pytest.raises(DeliveryError, match="does not take the token") as caught:
+        await until(lambda: "rejected the token" in edge.troubles.get("workspace 2 of 2", ""))
+    with pytest.raises(DeliveryError, match="rejected the token") as caught:
         await adapter.platform.send(outgoing(chat="T0002.D2"), "hello")
     assert not caught.value.gone
     await adapter.close()
@@ -376,16 +370,16 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
 async def test_a_workspace_that_does_not_answer_holds_up_no_other(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T0002"
     credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
-    wire = SlackClient(credentials, server.base_url + "/", answer_within_s=20)
+    client = SlackClient(credentials, server.base_url + "/", answer_within_s=20)
     answers = threading.Event()
     server.fail("auth.test", Fault(held=answers))
-    assert len(await wire.workspaces()) == 1
-    assert wire.missing is not None
-    assert len(await wire.workspaces()) == 1  # at once: nobody knocks twice
+    assert len(await client.workspaces()) == 1
+    assert client.missing is not None
+    assert len(await client.workspaces()) == 1  # at once: nobody knocks twice
     assert server.count("auth.test") == 2
     answers.set()
     async with asyncio.timeout(DEADLINE_S):
-        while len(await wire.workspaces()) == 1:  # noqa: ASYNC110 - of another thread's doing
+        while len(await client.workspaces()) == 1:  # noqa: ASYNC110 - of another thread's doing
             await asyncio.sleep(0.02)
     assert server.count("auth.test") == 2
-    await wire.close()
+    await client.close()

@@ -23,7 +23,7 @@ async def heard_by(adapter: SlackAdapter, server: SlackServer) -> list[str]:
     return edge.texts
 
 
-async def test_the_first_call_in_a_thread_brings_along_what_was_said_there(
+async def test_first_mention_in_a_thread_includes_earlier_messages(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     root = server.say("C1", "UANN", "the build is red")
@@ -109,9 +109,7 @@ async def test_a_thread_that_cannot_be_read_keeps_no_call_from_us(server: SlackS
     assert await heard_by(adapter, server) == ["why?"]
 
 
-async def test_where_nobody_can_tell_whether_a_message_is_for_us_slack_is_to_deliver_it_again(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_event_of_an_unreadable_thread_is_redelivered(server: SlackServer, adapter: SlackAdapter) -> None:
     root = server.say("C1", "UANN", f"{ME} hello")
     assert await heard_by(adapter, server) == ["hello"]
     fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED)
@@ -121,9 +119,7 @@ async def test_where_nobody_can_tell_whether_a_message_is_for_us_slack_is_to_del
     await fresh.close()
 
 
-async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_first(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_thread_context_survives_a_refused_first_mention(server: SlackServer, adapter: SlackAdapter) -> None:
     root = server.say("C1", "UANN", "the build is red")
     edge = FakeEdge()
     edge.refusals = [BusyError("full"), BusyError("full")]
@@ -134,15 +130,15 @@ async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_f
     assert edge.texts == ["[earlier in this thread: @UANN: the build is red]\nwhy?"]
 
 
-async def test_a_thread_that_we_have_answered_in_is_no_news_even_where_nobody_calls_us(server: SlackServer) -> None:
-    manners = SlackAddressing(free_response_channels=("C1",))
+async def test_thread_with_our_answer_needs_no_mention(server: SlackServer) -> None:
+    addressing = SlackAddressing(free_response_channels=("C1",))
     root = server.say("C1", "UANN", "hello")
     for text in ("and then?", "and now?"):
-        adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
+        adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, addressing=addressing)
         await heard_by(adapter, server)
         await adapter.platform.send(outgoing("yes", chat=f"{TEAM}.C1", thread=root), "yes")
         await adapter.close()
         server.say("C1", "UBOB", text, thread=root)
-        fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
+        fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, addressing=addressing)
         assert await heard_by(fresh, server) == [text]
         await fresh.close()

@@ -32,10 +32,10 @@ async def test_a_file_is_fetched(server: TelegramServer, adapter: TelegramAdapte
 @pytest.mark.parametrize(
     ("method", "fault", "problem"),
     [
-        ("getFile", Fault(status=400, description="Bad Request: file is too big"), "no files of more than 20 MB"),
-        ("getFile", Fault.bad_gateway(), "out of order"),
-        ("getFile", Fault(status=200, page=b'{"ok": true}'), "does not say where"),
-        ("file", Fault(status=404), "out of order"),
+        ("getFile", Fault(status=400, description="Bad Request: file is too big"), "files larger than 20 MB"),
+        ("getFile", Fault.bad_gateway(), "or a proxy failed"),
+        ("getFile", Fault(status=200, page=b'{"ok": true}'), "no download"),
+        ("file", Fault(status=404), "or a proxy failed"),
         ("file", Fault(delay_s=60), "did not answer in time"),
     ],
 )
@@ -97,15 +97,13 @@ async def test_a_file_in_a_group_quotes_what_it_answers_like_a_text(
     assert server.history(7)[-1].reply_to is None
 
 
-async def test_a_file_that_can_never_be_sent_is_said_to_be_so(
-    server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path
-) -> None:
+async def test_unsendable_file_is_reported(server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path) -> None:
     server.say(7, 7, "hello")
     empty = tmp_path / "empty"
     await asyncio.to_thread(empty.touch)
     huge = tmp_path / "huge"
     await asyncio.to_thread(huge.write_bytes, b"1" * ((50 << 20) + 1))
-    for path, problem in ((tmp_path / "gone", "not there any more"), (empty, "empty"), (huge, "50 MB")):
+    for path, problem in ((tmp_path / "gone", "no longer exists"), (empty, "empty"), (huge, "50 MB")):
         with pytest.raises(UnsendableFileError, match=problem):
             await adapter.platform.send_file(outgoing(), str(path), "")
     assert len(server.history(7)) == 1

@@ -62,7 +62,7 @@ async def test_nothing_is_confirmed_before_it_was_taken(server: TelegramServer, 
     assert waiting == [[1000, 1001], [1000, 1001]]
 
 
-async def test_what_was_taken_but_not_confirmed_comes_again_under_the_same_id(server: TelegramServer) -> None:
+async def test_unconfirmed_update_is_redelivered_with_the_same_id(server: TelegramServer) -> None:
     server.say(7, 7, "hello")
     ids = set()
     for _ in range(2):
@@ -102,9 +102,7 @@ async def test_a_message_that_was_seen_before_is_confirmed(server: TelegramServe
     assert len(edge.offered) == 1
 
 
-async def test_a_message_that_can_never_be_taken_does_not_hold_up_the_next(
-    server: TelegramServer, adapter: TelegramAdapter
-) -> None:
+async def test_refused_message_does_not_block_the_next(server: TelegramServer, adapter: TelegramAdapter) -> None:
     edge = FakeEdge()
     edge.refusals = [BadInputError("no")]
     server.say(7, 7, "one")
@@ -156,13 +154,13 @@ async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, 
 @pytest.mark.parametrize(
     ("method", "fault", "says"),
     [
-        ("getUpdates", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
-        ("getMe", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
-        ("getUpdates", Fault(status=500), "out of order"),
-        ("getUpdates", Fault.flood(3), "wait for 3 s"),
-        ("getUpdates", Fault(page=PAGE), "cannot be understood"),
-        ("getUpdates", Fault(page=b'{"ok": true}'), "cannot be understood"),
-        ("getMe", Fault(status=404, page=PAGE), "no Bot API; check telegram.base_url"),
+        ("getUpdates", Fault.bad_gateway(), "or a proxy failed: Bad Gateway (502)"),
+        ("getMe", Fault.bad_gateway(), "or a proxy failed: Bad Gateway (502)"),
+        ("getUpdates", Fault(status=500), "or a proxy failed"),
+        ("getUpdates", Fault.flood(3), "retry in 3 s"),
+        ("getUpdates", Fault(page=PAGE), "invalid answer"),
+        ("getUpdates", Fault(page=b'{"ok": true}'), "invalid answer"),
+        ("getMe", Fault(status=404, page=PAGE), "not a Bot API server; check telegram.base_url"),
         ("getUpdates", Fault(lost=True), "cannot be reached"),
         ("getUpdates", Fault(delay_s=60), "did not answer in time"),
         (
@@ -189,7 +187,7 @@ async def test_a_failed_poll_says_what_happened(method: str, fault: Fault, says:
 
 async def test_a_wrong_token_is_named_but_not_shown(server: TelegramServer) -> None:
     adapter = TelegramAdapter(Secret("4242:wrong"), base_url=server.base_url)
-    with pytest.raises(PlatformError, match="does not know this bot token; check TELEGRAM_BOT_TOKEN") as caught:
+    with pytest.raises(PlatformError, match="rejected the bot token; check TELEGRAM_BOT_TOKEN") as caught:
         await adapter.run(FakeEdge())
     assert "4242:wrong" not in str(caught.value)
     await adapter.close()
@@ -208,7 +206,7 @@ async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer
         await until(lambda: server.polls)
         other = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=2)
         async with listening(other, FakeEdge()):
-            with pytest.raises(PlatformError, match="another program fetches this bot's messages"):
+            with pytest.raises(PlatformError, match="another program polls this bot's updates"):
                 await asyncio.wait_for(first, DEADLINE_S)
         await other.close()
     await adapter.close()
@@ -275,7 +273,7 @@ async def test_a_chat_that_takes_its_time_holds_up_no_other(server: TelegramServ
 
 
 @pytest.mark.parametrize("album", ["", "9"])
-async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
+async def test_slow_file_delays_messages_but_no_command(
     album: str, server: TelegramServer, adapter: TelegramAdapter
 ) -> None:
     edge = FileEdge()
@@ -304,12 +302,14 @@ async def test_the_commands_are_offered_and_a_failure_of_that_is_none(server: Te
     await adapter.close()
 
 
-async def test_a_group_that_became_a_supergroup_keeps_its_conversations_and_its_manners(
+async def test_supergroup_keeps_conversations_and_addressing(
     server: TelegramServer,
 ) -> None:
     edge = FakeEdge()
-    manners = TelegramAddressing(free_response_chats=("-5",))
-    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=1, manners=manners)
+    addressing = TelegramAddressing(free_response_chats=("-5",))
+    adapter = TelegramAdapter(
+        Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=1, addressing=addressing
+    )
     server.say(-5, 7, "before")
     server.migrate(-5, -1005)
     server.say(-1005, 7, "after")

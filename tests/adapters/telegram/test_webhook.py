@@ -121,7 +121,7 @@ async def test_whoever_does_not_know_the_secret_is_turned_away(
     assert edge.taken == []
 
 
-async def test_the_secret_stays_the_same_and_going_back_to_polling_takes_the_webhook_back(
+async def test_webhook_secret_is_kept_and_polling_removes_the_webhook(
     server: TelegramServer, settings: WebhookSettings, secret_file: Path
 ) -> None:
     secrets = set()
@@ -155,7 +155,7 @@ async def test_what_telegram_cannot_deliver_is_shown_while_it_waits(
 ) -> None:
     edge = FakeEdge()
     error = {"last_error_date": int(time.time()) + 60, "last_error_message": "Connection refused"}
-    async with hearing(server, edge, secret_file, replace(settings, look_every_s=0.02)):
+    async with hearing(server, edge, secret_file, replace(settings, check_every_s=0.02)):
         server.undelivered = {**error, "pending_update_count": 3}
         await until(lambda: "webhook" in edge.troubles)
         assert edge.troubles["webhook"] == f"Telegram cannot deliver to {settings.url}: Connection refused"

@@ -40,7 +40,7 @@ from hermes.services.commands.service import _HANDLERS
         "/n/",
     ],
 )
-def test_what_has_a_slash_and_is_no_single_word_is_no_command(text: str) -> None:
+def test_path_is_not_a_command(text: str) -> None:
     assert parse(text) is None
 
 
@@ -90,7 +90,7 @@ def test_no_text_is_too_strange_to_parse(text: str) -> None:
 
 
 @given(st.from_regex(r"/[a-z]{0,12}( [a-z]{0,6})?", fullmatch=True))
-def test_what_completion_offers_begins_as_asked_and_is_a_command(prefix: str) -> None:
+def test_completions_have_the_prefix_and_are_commands(prefix: str) -> None:
     for offered in completions(prefix):
         assert offered.startswith(prefix)
         assert isinstance(parse(offered), Parsed)
@@ -105,13 +105,13 @@ def test_every_word_is_offered_and_choices_come_after_the_command() -> None:
     assert completions("hello") == completions("/nothing x") == []
 
 
-def test_no_word_means_two_commands_and_each_has_somebody_who_does_it() -> None:
+def test_command_words_are_unique_and_have_handlers() -> None:
     words = [word for command in COMMANDS for word in command.words]
     assert len(set(words)) == len(words)
     assert set(_HANDLERS) == {command.name for command in COMMANDS}
 
 
-def test_help_shows_every_command_in_its_group_and_the_lines_are_aligned() -> None:
+def test_help_lists_all_commands_by_group_with_aligned_lines() -> None:
     text = help_text()
     assert [line for line in text.splitlines() if line and not line.startswith(" ")] == [
         group.value for group in CommandGroup
@@ -135,7 +135,7 @@ def test_help_for_a_phone_has_every_command_in_short_lines() -> None:
 def test_help_of_one_command_tells_its_usage_and_its_other_names() -> None:
     assert help_text("reset").splitlines()[0] == "/new [now] [title]"
     assert "Also /reset." in help_text("/new")
-    assert "Not while a turn runs." in help_text("undo")
+    assert "Not available while a turn runs." in help_text("undo")
     assert "Did you mean /undo?" in help_text("unod")
 
 

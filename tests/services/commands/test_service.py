@@ -53,7 +53,7 @@ async def test_new_says_what_the_earlier_one_left_running() -> None:
         await here.talk("a", "s")
         here.processes.known = {"proc_a": process_view("proc_a"), "proc_b": process_view("proc_b", ended_at=1.0)}
         reply = await here.command("/new now", "s")
-        assert "A background process of it still runs: /processes" in reply.text
+        assert "A background process of the previous conversation still runs: /processes" in reply.text
 
 
 async def test_new_asks_first_while_background_processes_run() -> None:
@@ -101,7 +101,7 @@ async def test_a_choice_can_come_before_the_first_word() -> None:
         assert (await here.next_thought()).job.preferences.model == "toy-2"
 
 
-async def test_after_the_end_a_choice_is_one_for_the_next_conversation() -> None:
+async def test_preference_after_the_end_applies_to_the_next_session() -> None:
     async with world() as here:
         await here.talk("a", key=ANNS, source=ANN)
         old = await here.desk.bound(SessionKey(ANNS))
@@ -122,7 +122,7 @@ async def test_stop_ends_what_runs_and_drops_what_waits() -> None:
         await here.say("b", "s")
         reply = await here.command("/stop", "s")
         assert work.cancelled
-        assert reply.text == "Stopped. 1 message that waited was dropped, too."
+        assert reply.text == "Stopped. 1 queued message was dropped."
         session = await here.session("s")
         assert (session.phase, session.turn, session.queue) == (Phase.IDLE, None, ())
         assert (await here.command("/stop", "s")).text == "Nothing is running."
@@ -134,7 +134,7 @@ async def test_what_needs_rest_says_so_while_a_turn_runs(text: str) -> None:
         await here.say("a", "s")
         reply = await here.command(text, "s")
         assert not reply.ok
-        assert reply.text == "A turn is running: wait for it, or /stop first."
+        assert reply.text == "A turn is running: wait, or /stop it first."
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_the_same_update_twice_is_queued_once() -> None:
         assert (again.receipt.turn, again.receipt.duplicate) == (first.receipt.turn, True)
 
 
-async def test_steer_reaches_the_running_turn_with_the_results_of_its_tools() -> None:
+async def test_steer_reaches_the_running_turn_with_its_tool_results() -> None:
     async with world() as here:
         await here.say("a", "s")
         await here.answer("", Call(id="c1", name="look"))
@@ -232,11 +232,11 @@ async def test_deny_does_not_let_it_run() -> None:
         assert (await here.command("/deny", "s")).text == "Denied: rm -r build."
         await here.next_thought()
         assert not here.agent.acts
-        assert (await here.command("/deny", "s")).text == "Nothing waits for permission."
+        assert (await here.command("/deny", "s")).text == "No tool call waits for permission."
         assert not (await here.command("/approve for ever", "s")).ok
 
 
-async def test_a_question_is_not_approved_and_nothing_is_queued_as_its_answer() -> None:
+async def test_question_cannot_be_approved_and_queue_does_not_answer_it() -> None:
     async with world() as here:
         await waiting_for_leave(here, QUESTION)
         for text in ("/approve", "/deny", "/queue red"):
@@ -263,7 +263,7 @@ async def test_only_admins_approve_and_end_all_questions() -> None:
             reply = await here.command(text, key=shared, source=who)
             assert not reply.ok
             assert "for the owner and the admins" in reply.text
-        assert "Somebody else began it" in (await here.command("/whoami", key=shared, source=BOB)).text
+        assert "Another user started it" in (await here.command("/whoami", key=shared, source=BOB)).text
         assert not (await here.session(receipt.session)).preferences.yolo
         assert (await here.command("/approve", key=shared, source=replace(BOB, role=Role.ADMIN))).ok
 
@@ -276,12 +276,12 @@ async def test_undo_takes_back_turns_and_says_what_is_left() -> None:
         for text in ("a", "b", "c"):
             await here.talk(text, "s")
         reply = await here.command("/undo 2", "s")
-        assert reply.text == "The last 2 turns were taken back. The last thing said is now: “about a”"
+        assert reply.text == "The last 2 turns were undone. The last message is now: “about a”"
         assert await here.transcript("s") == ["a", "about a"]
         reply = await here.command("/undo 5", "s")
         assert not reply.ok
         assert "no 5 turns" in reply.text
-        assert (await here.command("/undo", "s")).text.endswith("Nothing is left of what was said.")
+        assert (await here.command("/undo", "s")).text.endswith("The conversation is empty.")
         assert not (await here.command("/undo many", "s")).ok
         assert not (await here.command("/undo 0", "s")).ok
 
@@ -305,7 +305,7 @@ async def test_stop_ends_a_summary_and_drops_what_waits_for_it() -> None:
         await here.say("b", "s")
         reply = await here.command("/stop", "s")
         assert "summary" in reply.text
-        assert "1 message" in reply.text
+        assert "1 queued message" in reply.text
         assert here.agent.summaries[0].cancelled
         session = await here.session("s")
         assert (session.compressing, session.queue, session.turn) == ("", (), None)
@@ -316,7 +316,7 @@ async def test_compression_undo_and_retry_go_across_its_boundary() -> None:
         for text in ("a", "b", "c"):
             await here.talk(text, "s")
         reply = await here.command("/compress the weather", "s")
-        assert "most about “the weather”" in reply.text
+        assert "focus on “the weather”" in reply.text
         await until(lambda: bool(here.agent.summaries))
         assert here.agent.summaries[0].job.focus == "the weather"
         assert "being compressed" in (await here.command("/undo", "s")).text
@@ -345,7 +345,7 @@ async def test_branch_goes_on_in_a_copy_and_leaves_the_original_alone() -> None:
         assert await here.transcript(reply.session) == ["a", "about a", "b", "about b"]
 
 
-async def test_a_branch_of_what_was_taken_up_from_elsewhere_leaves_that_place_alone() -> None:
+async def test_branch_of_a_resumed_session_keeps_the_key_of_its_chat() -> None:
     async with world() as here:
         group, direct = "agent:main:telegram:group:1:ann", ANNS
         old = await here.talk("a", key=group, source=ANN)
@@ -368,10 +368,10 @@ async def test_resume_brings_back_what_new_has_ended() -> None:
         assert reply.session == old
         assert await here.talk("c", key=ANNS, source=ANN) == old
         assert await here.transcript(old) == ["a", "about a", "c", "about c"]
-        assert "that you are in" in (await here.command(f"/resume {old}", key=ANNS, source=ANN)).text
+        assert "already in this conversation" in (await here.command(f"/resume {old}", key=ANNS, source=ANN)).text
 
 
-async def test_without_a_key_resume_opens_what_is_closed_and_says_its_id() -> None:
+async def test_resume_without_a_key_reopens_the_session() -> None:
     async with world() as here:
         await here.talk("a", "old")
         await here.talk("b", "other")
@@ -402,7 +402,7 @@ async def test_a_conversation_without_a_title_is_listed_by_how_it_began() -> Non
         await here.command("/title Taxes", "s2")
         listed = await here.command("/sessions", "s2")
         assert [row[1] for row in listed.rows[1:]] == ["Taxes", "where is Oslo?"]
-        assert "Taken up: where is Oslo?, session s1" in (await here.command("/resume s1", "s2")).text
+        assert "Resumed: where is Oslo?, session s1" in (await here.command("/resume s1", "s2")).text
 
 
 async def test_a_number_without_a_list_means_the_list_of_now() -> None:
@@ -412,7 +412,7 @@ async def test_a_number_without_a_list_means_the_list_of_now() -> None:
         assert (await here.command("/resume 2", "s2")).session == "s1"
 
 
-async def test_resume_by_title_takes_the_one_that_fits_and_asks_when_several_do() -> None:
+async def test_resume_by_title_takes_the_match_and_asks_if_there_are_several() -> None:
     async with world() as here:
         for session, title in (("s1", "Trip to Rome"), ("s2", "Trip to Oslo"), ("s3", "Taxes")):
             await here.talk("a", session)
@@ -426,7 +426,7 @@ async def test_resume_by_title_takes_the_one_that_fits_and_asks_when_several_do(
         assert "no conversation with" in (await here.command("/resume nothing", "s1")).text
 
 
-async def test_people_see_and_take_only_their_own_and_the_owner_everything() -> None:
+async def test_people_see_their_own_sessions_and_the_owner_all() -> None:
     async with world() as here:
         anns = await here.talk("a", key=ANNS, source=ANN)
         await here.command("/title Secret", key=ANNS, source=ANN)
@@ -452,7 +452,7 @@ async def test_a_chat_without_users_sees_its_own_conversations_only() -> None:
         assert [row[-1] for row in listed.rows[1:]] == [one]
 
 
-async def test_a_compressed_conversation_is_listed_once_and_taken_up_by_any_of_its_ids() -> None:
+async def test_compressed_conversation_is_listed_once_and_resumed_by_any_id() -> None:
     async with world() as here:
         old = await here.talk("a", key=ANNS, source=ANN)
         await here.command("/compress", key=ANNS, source=ANN)
@@ -464,10 +464,10 @@ async def test_a_compressed_conversation_is_listed_once_and_taken_up_by_any_of_i
         assert (await here.command(f"/resume {old}", key=ANNS, source=ANN)).session == child
 
 
-async def test_nobody_leaves_a_conversation_while_its_turn_runs() -> None:
+async def test_resume_is_refused_while_a_turn_runs() -> None:
     async with world() as here:
         await here.say("a", key=ANNS, source=ANN)
-        assert "wait for it" in (await here.command("/resume x", key=ANNS, source=ANN)).text
+        assert "wait, or /stop it" in (await here.command("/resume x", key=ANNS, source=ANN)).text
 
 
 async def test_no_more_than_asked_are_listed() -> None:
@@ -482,7 +482,7 @@ async def test_no_more_than_asked_are_listed() -> None:
 # ---------------------------------------------------------------- choices
 
 
-async def test_the_way_back_is_on_a_button_however_many_models_there_are() -> None:
+async def test_model_buttons_always_include_default() -> None:
     async with world() as here:
         here.models = [f"toy-{number}" for number in range(99)]
         assert list((await here.command("/model", "s")).choices)[:2] == ["default", "toy-0"]
@@ -516,7 +516,7 @@ async def test_a_choice_is_kept_with_the_conversation(text: str, field: str, val
         ("/reasoning hgih", "did you mean high?"),
         ("/busy steeer", "did you mean steer?"),
         ("/yolo maybe", "neither on nor off"),
-        ("/model two words", "no name of a model"),
+        ("/model two words", "not a valid model name"),
     ],
 )
 async def test_a_choice_that_is_none_is_refused_with_advice(text: str, told: str) -> None:
@@ -529,7 +529,7 @@ async def test_a_choice_that_is_none_is_refused_with_advice(text: str, told: str
         assert await here.session("s") == before
 
 
-async def test_without_a_word_a_choice_is_shown_and_default_takes_it_back() -> None:
+async def test_preference_command_shows_the_value_and_default_resets_it() -> None:
     async with world() as here:
         await here.talk("a", "s")
         for name, value in (("model", "toy-2"), ("personality", "concise"), ("reasoning", "low"), ("busy", "steer")):
@@ -574,7 +574,7 @@ async def test_status_tells_what_waits() -> None:
         await here.say("b", "s")
         text = (await here.command("/status", "s")).text
         assert "1 message waiting" in text
-        assert "It asks for permission: rm -r build (it deletes a directory). /approve or /deny" in text
+        assert "Permission needed: rm -r build (it deletes a directory). /approve or /deny" in text
 
 
 async def test_usage_tells_tokens_cost_context_turns_and_time() -> None:
@@ -604,7 +604,7 @@ async def test_insights_sum_by_day_and_model() -> None:
         assert (await here.command("/insights", key=ANNS, source=admin)).text.startswith(
             "The last 30 days (UTC): 1 turn,"
         )
-        assert "Nothing was used" in (await here.command("/insights", source=replace(admin, platform="slack"))).text
+        assert "No usage" in (await here.command("/insights", source=replace(admin, platform="slack"))).text
         assert not (await here.command("/insights 1000", "s")).ok
 
 
@@ -618,7 +618,7 @@ async def test_what_there_is_to_know_before_the_first_word() -> None:
         assert (await here.command("/sessions", key=ANNS, source=ANN)).text == "There are no earlier conversations."
 
 
-async def test_the_first_button_of_a_bot_greets_and_help_leaves_out_what_one_may_not_use() -> None:
+async def test_start_greets_and_help_hides_commands_beyond_the_role() -> None:
     async with world() as here:
         greeting = (await here.command("/start from-a-link", key=ANNS, source=ANN)).text
         assert greeting.startswith("Hello!")
@@ -632,7 +632,7 @@ async def test_the_first_button_of_a_bot_greets_and_help_leaves_out_what_one_may
         assert "/grants" in told
 
 
-async def test_a_conversation_in_which_nothing_was_said_says_so_and_is_named_by_a_persons_own_words() -> None:
+async def test_empty_session_is_reported_and_titled_by_the_first_message() -> None:
     async with world() as here:
         await here.talk("[Earlier in this thread:\n@UANN: We should deploy]\n\nShall we?", key=ANNS, source=ANN)
         assert "1. Shall we? (this one)" in (await here.command("/sessions", key=ANNS, source=ANN)).text
@@ -647,7 +647,7 @@ async def test_why_whoami_processes_and_help_answer() -> None:
         assert "has been idle since" in (await here.command("/why", "s")).text
         assert "the owner" in (await here.command("/whoami", "s")).text
         assert "user ann" in (await here.command("/whoami", key=ANNS, source=ANN)).text
-        assert "Nothing runs in the background" in (await here.command("/ps", "s")).text
+        assert "no background processes" in (await here.command("/ps", "s")).text
         assert "/undo [n]" in (await here.command("/help undo", "s")).text
 
 
@@ -658,15 +658,15 @@ async def test_processes_are_listed_and_ended_by_number_or_id() -> None:
         listed = (await here.command("/processes", "s")).text
         assert "1. proc_a: make all is explained" in listed
         assert "2. proc_b" in listed
-        assert (await here.command("/processes kill 2", "s")).text == "proc_b was ended: make all"
-        assert "has ended already" in (await here.command("/processes kill proc_b", "s")).text
+        assert (await here.command("/processes kill 2", "s")).text == "proc_b was killed: make all"
+        assert "has already ended" in (await here.command("/processes kill proc_b", "s")).text
         assert here.processes.known["proc_b"].detail == "asked for with /processes"
         assert (await here.command("/ps kill proc_a", "s")).ok
         for wrong in ("/processes kill 3", "/processes kill proc_c", "/processes kill", "/processes stop 1"):
             assert not (await here.command(wrong, "s")).ok
 
 
-async def test_a_stranger_in_the_chat_ends_no_process_of_whoever_began_it() -> None:
+async def test_other_chat_member_cannot_kill_processes() -> None:
     async with world() as here:
         await here.talk("a", key=ANNS, source=ANN)
         [session] = await here.desk.recent(1)
@@ -693,31 +693,31 @@ async def test_trouble_becomes_a_reply() -> None:
         await here.talk("a", "s")
         here.journal.refuse_with = StorageFullError("the disk is full.")
         reply = await here.command("/title x", "s")
-        assert (reply.ok, reply.text) == (False, "/title could not be done: the disk is full.")
+        assert (reply.ok, reply.text) == (False, "/title failed: the disk is full.")
 
 
-async def test_a_caller_with_an_earlier_id_is_told_where_the_conversation_is() -> None:
+async def test_caller_with_an_earlier_id_gets_the_current_session() -> None:
     async with world() as here:
         await here.talk("a", "s")
         fresh = (await here.command("/new", "s")).session
         assert (await here.command("/status", "s")).session == fresh
 
 
-async def test_what_was_allowed_for_good_is_for_those_who_may_allow_it() -> None:
+async def test_standing_grants_are_for_admins() -> None:
     async with world() as here:
         assert "for the owner and the admins" in (await here.command("/grants", key=ANNS, source=ANN)).text
         asked = parse("/grants")
         assert isinstance(asked, Parsed)
         admin = CommandCaller(source=replace(ANN, role=Role.ADMIN), key=SessionKey(ANNS))
-        assert (await here.commands.run(asked, admin)).text == "Nothing is allowed for good."
+        assert (await here.commands.run(asked, admin)).text == "There are no standing grants."
 
 
-async def test_what_was_allowed_for_good_is_listed_and_can_be_withdrawn() -> None:
+async def test_standing_grants_are_listed_and_withdrawn() -> None:
     async with world() as here:
         await here.talk("a", "s")
-        assert (await here.command("/grants", "s")).text == "Nothing is allowed for good."
+        assert (await here.command("/grants", "s")).text == "There are no standing grants."
         await here.desk.remember("grant:recursive-delete", b"1")
         assert "recursive-delete" in (await here.command("/grants", "s")).text
         assert (await here.command("/grants withdraw recursive-delete", "s")).ok
         assert not (await here.command("/grants withdraw recursive-delete", "s")).ok
-        assert (await here.command("/grants", "s")).text == "Nothing is allowed for good."
+        assert (await here.command("/grants", "s")).text == "There are no standing grants."

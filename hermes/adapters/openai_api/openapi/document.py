@@ -1,4 +1,4 @@
-"""The API described for machines, by hand: what is here is promised. A test compares it with the routes."""
+"""OpenAPI document, written by hand as the promised API. A test compares it with the routes."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ from hermes.adapters.openai_api.session_api import MAX_LISTED
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES as MAX_PAGE
 
 _DESCRIPTION = (
-    "Long-lived conversations over an OpenAI-compatible API. It takes and gives text. "
-    "Tools run on the server: `tools` and `functions` of a request are not taken, and the answer's notice says so."
+    "Long-lived conversations over an OpenAI-compatible API. Text only. "
+    "Tools run on the server: `tools` and `functions` of a request are ignored, and the answer has a notice."
 )
 _STREAM = f"""\
 Server-sent events; the data of each is a `chat.completion.chunk`, in this order:
 
 1. the role chunk: delta `{{"role": "assistant", "content": ""}}`, sent when the message is stored
-2. deltas: `{{"content": ...}}`, any number of them: all that the model says in this turn, also before it uses tools;
-   each reply is set off from the one before by a blank line, and a plain answer's `content` is the last one
+2. deltas: `{{"content": ...}}`, any number: all text of the model in this turn, also before tool calls;
+      the texts of several model calls are separated by a blank line, and a plain answer's `content` is the last one
 3. the finish chunk: an empty delta, `finish_reason`, and the field `hermes` as in a plain answer
 4. `event: hermes.session`: a chunk that adds nothing (empty delta, no finish_reason), with `hermes`, `session_id`
    and `turn_id`
 5. with `stream_options.include_usage`, the usage chunk: no choices, `usage`, and `hermes`
 6. `data: [DONE]`
 
-Lines that begin with a colon keep a silent stream alive. A turn that fails after the stream began ends it with
+Lines that start with a colon keep an idle stream alive. A turn that fails after the stream started ends it with
 `data: {{"error": ...}}` (the schema Error), and no [DONE] follows.
 
-In between, what else happens comes as named events whose data are chunks that add nothing; their fields stand in
+Other events are named events between these. Their data are chunks that add nothing to the text; their fields are in
 `hermes`, beside `session_id` and `turn_id`:
 
 {turn_paths.HERMES_EVENTS}
 
-While the turn waits for a person the stream stays open, and goes on when the answer is given anywhere. A plain
-request does not wait: its answer says what is asked, `hermes.pending` says it for programs, the turn stays open."""
+While the turn waits for a person the stream stays open, and continues when the answer is given anywhere. A plain
+request does not wait: its answer contains the question, `hermes.pending` has it as data, and the turn stays open."""
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
@@ -93,14 +93,14 @@ def _paths() -> JsonObject:
     position = {"type": "integer", "minimum": -1, "maximum": 2**63 - 1}
     return {
         "/v1/chat/completions": {"post": _chat_operation()},
-        "/v1/models": {"get": operation("listModels", "The names that `model` can have", "ModelList")},
+        "/v1/models": {"get": operation("listModels", "List model names", "ModelList")},
         "/v1/models/{id}": {
-            "get": operation("getModel", "One of them", "Model", [parameter("id", "path", FILLED)]),
+            "get": operation("getModel", "Get a model", "Model", [parameter("id", "path", FILLED)]),
         },
         "/api/sessions": {
             "get": operation(
                 "listSessions",
-                "Sessions, the last active first",
+                "List sessions, last active first",
                 "SessionList",
                 [parameter("limit", "query", listed), parameter("after", "query", ID)],
             ),
@@ -108,31 +108,31 @@ def _paths() -> JsonObject:
         "/api/sessions/{id}": {
             "get": operation(
                 "getSession",
-                "The live end of this id's lineage; with `exact`, that very session",
+                "Get the live end of a session's lineage, or with `exact` this session",
                 "SessionView",
                 [*session, exact],
             ),
-            "delete": operation("deleteSession", "Forget a session and all that was said in it", "Deleted", session),
+            "delete": operation("deleteSession", "Erase a session and its messages", "Deleted", session),
         },
         "/api/sessions/{id}/messages": {
             "get": operation(
                 "listMessages",
-                "What was said: after a position, oldest first; without one, the last of it",
+                "List messages after a position, oldest first; without one, the last page",
                 "Transcript",
                 [*session, parameter("limit", "query", page), parameter("after", "query", position), exact],
             ),
         },
         **process_paths.paths(),
         "/api/commands": {
-            "get": operation("listCommands", "The slash commands there are", "CommandList"),
+            "get": operation("listCommands", "List slash commands", "CommandList"),
             "post": _command_operation([], "runCommandAnywhere"),
         },
         "/api/sessions/{id}/commands": {"post": _command_operation(session)},
-        "/health": {"get": open_operation("getHealth", "Whether the daemon is there", {"200": answer_of("Health")})},
+        "/health": {"get": open_operation("getHealth", "Liveness of the daemon", {"200": answer_of("Health")})},
         "/health/ready": {
             "get": open_operation(
                 "getReadiness",
-                "Whether it can take work",
+                "Readiness of the daemon",
                 {"200": answer_of("Readiness"), "503": answer_of("Readiness")},
             ),
         },
@@ -151,7 +151,7 @@ def _chat_operation() -> JsonObject:
     key = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
     chat = operation(
         "createChatCompletion",
-        "Say something and have it answered; with a session id, in the stored session and by the last message alone",
+        "Send a message and get its answer. With a session id, only the last message is used, in the stored session",
         "Completion",
         [
             parameter(SESSION_HEADER, "header", ID),
@@ -172,8 +172,8 @@ def _chat_operation() -> JsonObject:
 
 
 def _command_operation(session: list[JsonObject], name: str = "runCommand") -> JsonObject:
-    where = "in a session" if session else "before there is a session"
-    command = operation(name, f"Give a slash command {where}", "CommandReply", session)
+    where = "in a session" if session else "without a session"
+    command = operation(name, f"Run a slash command {where}", "CommandReply", session)
     command["requestBody"] = {"required": True, "content": json_of(ref("CommandRequest"))}
     command["responses"]["200"]["headers"] = {name: {"schema": TEXT} for name in (SESSION_HEADER, TURN_HEADER)}
     return command
@@ -216,7 +216,7 @@ def _request_schemas() -> JsonObject:
         "items": ref("Message"),
         "minItems": 1,
         "maxItems": MAX_MESSAGES,
-        "description": "The last one is the user's, and not empty.",
+        "description": "The last one has the role user and is not empty.",
     }
     optional = {name: nullable(schema) for name, schema in options.items()}
     return {
@@ -329,9 +329,9 @@ def _command_schemas() -> JsonObject:
     command = object_of(
         {"name": FILLED, "aliases": texts, "usage": FILLED, "help": FILLED, "group": FILLED, "choices": texts}
     )
-    rows = {"type": "array", "items": texts, "description": "The text as a table, headings first, where it is one."}
-    done = {**BOOLEAN, "description": "False: nothing was done, and the text says why."}
-    where = {**ID, "description": "Where the conversation is from now on."}
+    rows = {"type": "array", "items": texts, "description": "The text as a table, if it is one; headings first."}
+    done = {**BOOLEAN, "description": "False if nothing was done; the text tells why."}
+    where = {**ID, "description": "Current session of the conversation."}
     return {
         "CommandList": object_of({"commands": {"type": "array", "items": command}}),
         "CommandRequest": object_of({"text": {**FILLED, "examples": ["/undo 2"]}}, user=nullable(TEXT)),
@@ -342,7 +342,7 @@ def _command_schemas() -> JsonObject:
                 "session_id": where,
                 "turn_id": nullable(TEXT),
                 "rows": rows,
-                "choices": {**texts, "description": "It asks: give the command again with one of these."},
+                "choices": {**texts, "description": "Arguments to repeat the command with."},
             }
         ),
     }

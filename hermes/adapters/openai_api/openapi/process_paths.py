@@ -1,4 +1,4 @@
-"""The part of the description that is about background processes."""
+"""OpenAPI paths and schemas of background processes."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def paths() -> JsonObject:
         "/api/sessions/{id}/processes": {
             "get": operation(
                 "listProcesses",
-                "What it runs in the background, or did until lately, the oldest first",
+                "List running and recently ended processes of a session, oldest first",
                 "ProcessList",
                 [parameter("id", "path", ID)],
             ),
         },
         "/api/processes": {
-            "get": operation("listAllProcesses", "The same of all sessions", "AllProcesses"),
+            "get": operation("listAllProcesses", "List processes of all sessions", "AllProcesses"),
         },
-        "/api/processes/{id}": {"get": operation("getProcess", "One of them", "OneProcess", which)},
+        "/api/processes/{id}": {"get": operation("getProcess", "Get a process", "OneProcess", which)},
         "/api/processes/{id}/log": {
             "get": operation(
-                "readProcess", "What it wrote: from a byte on; without one, the end", "ProcessLog", [*which, *part]
+                "readProcess", "Read output from a byte offset; without one, its end", "ProcessLog", [*which, *part]
             ),
         },
         "/api/processes/{id}/kill": {
-            "post": operation("killProcess", "End it, with all that it started", "OneProcess", which)
+            "post": operation("killProcess", "Kill a process and everything it started", "OneProcess", which)
         },
     }
 
 
 def schemas() -> JsonObject:
-    blocks = {**BOOLEAN, "description": "A reset of the conversation waits for it."}
+    blocks = {**BOOLEAN, "description": "It delays a reset of the conversation."}
     process = {
         "id": FILLED,
         "session_id": {**ID, "description": "The session that started it."},
@@ -65,10 +65,10 @@ def schemas() -> JsonObject:
         "reason": {"enum": ["", "exited", "killed", "memory", "processes", "output", "lost"]},
         "detail": TEXT,
         "blocks_reset": blocks,
-        "explanation": {**TEXT, "description": "Its age, what it did, and whether and why a reset waits for it."},
+        "explanation": {**TEXT, "description": "Its age and activity, and why it delays a reset, if it does."},
     }
     listed = {"session_id": ID, "processes": {"type": "array", "items": ref("Process")}}
-    kept_from = {**COUNT, "description": "The first byte that is still kept."}
+    kept_from = {**COUNT, "description": "Offset of the first byte that is still stored."}
     log = {**dict.fromkeys(("offset", "next_offset", "total_bytes"), COUNT), "kept_from": kept_from, "text": TEXT}
     return {
         "Process": object_of(process),

@@ -1,4 +1,4 @@
-"""The pieces that the description of the API is made of."""
+"""Building blocks of the OpenAPI document."""
 
 from __future__ import annotations
 

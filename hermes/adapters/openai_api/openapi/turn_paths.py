@@ -1,4 +1,4 @@
-"""The part of the description that is about turns: wishes about a session, responses, runs, and their events."""
+"""OpenAPI paths and schemas of turns: session requests, responses, runs, and their events."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ HERMES_EVENTS = """\
 | `hermes.tool.started` | `call_id`, `name`, `summary` |
 | `hermes.tool.progress` | `call_id`, `text` |
 | `hermes.tool.completed` | `call_id`, `name`, `outcome` (ok, error, denied, stopped, not_run, unknown), `took_s` |
-| `hermes.approval.request` | `call_id`, `name`, `question`, `choices`: a tool call waits for leave to run |
-| `hermes.question` | `call_id`, `name`, `question`, `choices`: the model asks the person something |
+| `hermes.approval.request` | `call_id`, `name`, `question`, `choices`: a tool call waits for approval |
+| `hermes.question` | `call_id`, `name`, `question`, `choices`: the model asks the person a question |
 | `hermes.answered` | `call_id`, `name`, `answer`, `by` |
-| `hermes.steered` | `message_turn_id`: a message sent meanwhile has become part of this turn |
-| `hermes.notice` | `text`: something the person should know |
-| `hermes.session` | `session_id`: the conversation goes on under this id |"""
+| `hermes.steered` | `message_turn_id`: a message sent meanwhile became part of this turn |
+| `hermes.notice` | `text`: a notice for the person |
+| `hermes.session` | `session_id`: the conversation continues under this id |"""
 
 _RESPONSE_STREAM = f"""\
 Server-sent events with OpenAI's `response.*` types, each with its `sequence_number`: created, in_progress, then for
-each output item output_item.added, its parts and deltas, output_item.done, and at last completed, incomplete or
-failed. Between them come events of our own, which clients that do not know them pass over:
+each output item output_item.added, its parts and deltas, output_item.done, and finally completed, incomplete or
+failed. Between them are our own events, which other clients ignore:
 
 {HERMES_EVENTS}
 
-While a turn waits for a person the stream stays open, and goes on when the answer is given anywhere."""
+While a turn waits for a person the stream stays open, and continues when the answer is given on any surface."""
 
 _RUN_STREAM = """\
-Server-sent events. Those with an `id` are in the journal: send the last one as `Last-Event-ID` to go on after it,
-also after a restart of the daemon. The others are live only.
+Server-sent events. Those with an `id` are stored: send the last one as `Last-Event-ID` to continue after it, also
+after a restart of the daemon. The others are live only.
 
 | event | id | fields besides `run_id`, `session_id`, `at` |
 | --- | --- | --- |
 | `run.accepted` | yes | |
 | `run.started` | yes | `attempt` |
-| `run.interrupted` | yes | `reason`; it goes on by itself |
+| `run.interrupted` | yes | `reason`; it continues automatically |
 | `message.delta` | no | `text` |
-| `message.reset` | no | the reply broke off: what was said since the last tool call is said anew |
-| `message.completed` | yes | `text`, `tool_calls` (`call_id`, `name`, `arguments`): the model wants tools |
+| `message.reset` | no | the model call broke off: discard the text since the last tool call |
+| `message.completed` | yes | `text`, `tool_calls` (`call_id`, `name`, `arguments`): the model calls tools |
 | `tool.started`, `tool.completed` | yes | as in `hermes.tool.*` of a stream |
 | `tool.progress`, `notice`, `steered` | no | as in `hermes.*` of a stream |
 | `approval.request`, `question`, `answered`, `session` | yes | as in `hermes.*` of a stream |
 | `run.completed` | yes | `output`, `finish_reason`, `usage` |
 | `run.failed`, `run.cancelled` | yes | `error` |
-| `daemon.stopping` | no | `text`, `last_event_id`: the run is not over; ask again when the daemon is back |
+| `daemon.stopping` | no | `text`, `last_event_id`: the run is not over; reconnect when the daemon is back |
 
-The stream ends after the last four. A client that comes back with the last event's id gets 204. A run whose session
-was suspended ends in a `run.failed` without an id: it can still go on when the session is resumed."""
+The stream ends after the last four. A client that reconnects with the last event's id gets 204. A run whose session
+was suspended ends with a `run.failed` without an id: it can continue when the session is resumed."""
 
 _SESSION = [parameter("id", "path", ID)]
 _NAMED = [parameter("id", "path", FILLED)]
@@ -90,7 +90,7 @@ def _session_paths() -> JsonObject:
     steer = _posting(
         operation(
             "steerSession",
-            "Tell the turn in flight something; the model hears it after its next tools",
+            "Send a message to the running turn; the model sees it after its next tool calls",
             "Steered",
             [*_SESSION, parameter(IDEMPOTENCY_HEADER, "header", _KEY)],
         ),
@@ -101,23 +101,23 @@ def _session_paths() -> JsonObject:
     return {
         "/api/sessions/{id}/steer": {"post": steer},
         "/api/sessions/{id}/stop": {
-            "post": _wish("stopSession", "End the turn in flight, its tools and its questions", {"reason": title}),
+            "post": _wish("stopSession", "Stop the running turn with its tools and questions", {"reason": title}),
         },
         "/api/sessions/{id}/fork": {
-            "post": _wish("forkSession", "A session of its own that begins as a copy", {"title": title}, "201"),
+            "post": _wish("forkSession", "Create a session as a copy of this one", {"title": title}, "201"),
         },
         "/api/sessions/{id}/compress": {
-            "post": _wish("compressSession", "Go on from a summary, in a new session", {"topic": topic}, "202"),
+            "post": _wish("compressSession", "Continue from a summary, in a new session", {"topic": topic}, "202"),
         },
         "/api/sessions/{id}/answer": {
             "post": _posting(
-                operation("answerSession", "Answer what its turn waits for", "SessionAfter", _SESSION),
+                operation("answerSession", "Answer the question of its turn", "SessionAfter", _SESSION),
                 _answer_schema("answer"),
                 {"answer": "once"},
             ),
         },
         "/api/sessions/{id}/undo": {
-            "post": _wish("undoTurns", "Take back the last turns, also past a compression", {"turns": turns}),
+            "post": _wish("undoTurns", "Undo the last turns, also across a compression", {"turns": turns}),
         },
     }
 
@@ -126,7 +126,7 @@ def _response_paths() -> JsonObject:
     create = _posting(
         operation(
             "createResponse",
-            "Say something and have it answered, as one of OpenAI's responses; also as the next after one of them",
+            "Send a message and get its answer as a Response; optionally after a previous one",
             "Response",
             [
                 parameter(SESSION_HEADER, "header", ID),
@@ -141,24 +141,22 @@ def _response_paths() -> JsonObject:
     return {
         "/v1/responses": {"post": create},
         "/v1/responses/{id}": {
-            "get": operation("getResponse", "A response as the journal has it", "Response", _NAMED),
-            "delete": operation("deleteResponse", "Make its id unknown", "ResponseDeleted", _NAMED),
+            "get": operation("getResponse", "Get a stored response", "Response", _NAMED),
+            "delete": operation("deleteResponse", "Delete a response id", "ResponseDeleted", _NAMED),
         },
     }
 
 
 def _run_paths() -> JsonObject:
     create = _posting(
-        operation(
-            "createRun", "Start a turn and come back for it", "Run", [parameter("Idempotency-Key", "header", _KEY)]
-        ),
+        operation("createRun", "Start a run", "Run", [parameter("Idempotency-Key", "header", _KEY)]),
         ref("RunRequest"),
         {"input": "Tidy up the downloads folder.", "session_id": "my-chat"},
         status="202",
     )
     events = operation(
         "followRun",
-        "Its events, from the beginning or after one",
+        "Stream the events of a run, from the beginning or after one",
         "Run",
         [*_NAMED, parameter(LAST_EVENT_HEADER, "header", TEXT)],
     )
@@ -166,12 +164,12 @@ def _run_paths() -> JsonObject:
         "description": "Events",
         "content": {"text/event-stream": {"schema": {**TEXT, "description": _RUN_STREAM}}},
     }
-    events["responses"]["204"] = {"description": "There is nothing after that event"}
-    approve = operation("approveRun", "Say whether the tool call that waits may run", "Run", _NAMED)
-    answer = operation("answerRun", "Answer what it asks", "Run", _NAMED)
+    events["responses"]["204"] = {"description": "There are no events after that one"}
+    approve = operation("approveRun", "Approve or deny the tool call that waits", "Run", _NAMED)
+    answer = operation("answerRun", "Answer the question of a run", "Run", _NAMED)
     return {
         "/v1/runs": {"post": create},
-        "/v1/runs/{id}": {"get": operation("getRun", "How a run stands", "Run", _NAMED)},
+        "/v1/runs/{id}": {"get": operation("getRun", "Get a run", "Run", _NAMED)},
         "/v1/runs/{id}/events": {"get": events},
         "/v1/runs/{id}/approval": {
             "post": _posting(
@@ -179,7 +177,9 @@ def _run_paths() -> JsonObject:
             ),
         },
         "/v1/runs/{id}/answer": {"post": _posting(answer, _answer_schema("answer"), {"answer": "the second one"})},
-        "/v1/runs/{id}/stop": {"post": operation("stopRun", "End it, its tools and its questions", "Run", _NAMED)},
+        "/v1/runs/{id}/stop": {
+            "post": operation("stopRun", "Stop a run with its tools and questions", "Run", _NAMED)
+        },
     }
 
 
@@ -221,7 +221,7 @@ def _wish_schemas() -> JsonObject:
     )
     handling = {"enum": ["started", "queued", "steering", "interrupting", "answer"]}
     return {
-        "Pending": {**pending, "description": "What a turn waits for a person to say."},
+        "Pending": {**pending, "description": "Question that a turn waits for."},
         "SessionAfter": object_of({"session_id": ID, "session": ref("Session")}),
         "Steered": object_of({"session_id": ID, "turn_id": TEXT, "handling": handling}),
     }
@@ -245,7 +245,7 @@ def _request_schemas() -> JsonObject:
         "user": TEXT,
     }
     optional = {name: nullable(schema) for name, schema in common.items()}
-    needed: JsonObject = {"input": {"anyOf": [TEXT, items], "description": "The last item is the user's."}}
+    needed: JsonObject = {"input": {"anyOf": [TEXT, items], "description": "The last item has the role user."}}
     previous = nullable(TEXT)
     return {
         "ResponseRequest": object_of(

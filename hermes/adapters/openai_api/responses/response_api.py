@@ -1,7 +1,7 @@
-"""/v1/responses: a turn as OpenAI's Response, plain and streamed, read back from the journal as long as it is there.
+"""/v1/responses: a turn as OpenAI's Response, plain or streamed, and read back from the journal.
 
-Everything is journalled; a response that was deleted, or asked not to be stored, can only not be read back or gone
-on from by its id any more.
+Everything is stored. A response that was deleted, or requested with store=false, cannot be read back or continued by
+its id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GONE = b"1"
 class ResponseApi:
     def __init__(self, service: Service) -> None:
         self._service = service
-        # Two that go on from the same response must not both find it the last one.
+        # Two requests that continue the same response must not both find it to be the last one.
         self._placing: weakref.WeakValueDictionary[SessionId, asyncio.Lock] = weakref.WeakValueDictionary()
 
     def routes(self) -> list[web.RouteDef]:
@@ -50,7 +50,7 @@ class ResponseApi:
             web.delete("/v1/responses/{id}", self.delete),
         ]
 
-    # ------------------------------------------------------------ new ones
+    # ------------------------------------------------------------ create
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         service = self._service
@@ -73,7 +73,7 @@ class ResponseApi:
         asked = parse_turn_request(await self._service.read_json(request), self._service.model_name)
         check_model(asked.model, self._service.models())
         if asked.previous and session is not None:
-            message = f"Send either previous_response_id or {parameter.SESSION_HEADER}, not both."
+            message = f"Send previous_response_id or {parameter.SESSION_HEADER}, not both."
             raise BadInputError(message, param="previous_response_id", code="invalid_value")
         submission = Submission(
             turn=self._service.new_turn_id(),
@@ -106,7 +106,7 @@ class ResponseApi:
             raise no_previous()
         return before
 
-    # ------------------------------------------------------------ out
+    # ------------------------------------------------------------ answer
 
     async def _whole(self, request: web.Request, receipt: Receipt, feed: Subscription) -> web.StreamResponse:
         service = self._service
@@ -153,7 +153,7 @@ class ResponseApi:
             answering=receipt.into is not None,
         )
 
-    # ------------------------------------------------------------ stored ones
+    # ------------------------------------------------------------ read and delete
 
     async def one(self, request: web.Request) -> web.Response:
         text = request.match_info["id"]

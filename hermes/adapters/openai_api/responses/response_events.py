@@ -1,8 +1,8 @@
-"""A response as a stream: OpenAI's `response.*` events in their order, numbered, and ours between them.
+"""Streamed response: OpenAI's numbered `response.*` events in order, with our own events between them.
 
-Items are told as the journal holds them; the text of a reply goes ahead of its record, piece by piece, and is
-completed when the record comes. If the reply broke off and came again in other words, the deltas say so and then hold
-the whole reply; the text of `response.output_text.done` is the reply that counts.
+Items follow the journal. Text is sent before its record, piece by piece, and completed when the record comes. If a
+model call broke off and was repeated with other text, the deltas say so and then contain the whole text; the text in
+`response.output_text.done` is the one that counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ResponseEvents:
         self._number = 0
         self._items = 0
         self._replies = 0
-        self._spoken: StreamCursor | None = None  # of the message that is being told
+        self._spoken: StreamCursor | None = None  # of the open message
 
     def begin(self, records: list[TurnRecord]) -> Iterator[JsonObject]:
         response = {**self._answering.object(records), "status": "in_progress", "output": []}
@@ -93,7 +93,7 @@ class ResponseEvents:
             yield self._in_message("response.output_text.delta", delta=new, logprobs=[])
 
     def _reply(self, text: str) -> Iterator[JsonObject]:
-        """The reply is stored: what was not told of it is, and its message closed."""
+        """Complete the message of a stored text: send what is left and close it."""
         if text or self._spoken is not None:
             if self._spoken is None:
                 self._spoken = StreamCursor()

@@ -1,4 +1,4 @@
-"""A turn in the shape of OpenAI's Response: replies, calls and results as output items, from its records. Pure."""
+"""OpenAI's Response built from the records of a turn: texts, calls and results as output items. Pure."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from hermes.domain.records import MessageReceived, ModelReplied, ToolFinished, T
 from hermes.domain.types import CallOutcome, SessionId, TurnId, Usage
 from hermes.domain.values import dataclass
 
-_STATUS = {"running": "in_progress"}  # where OpenAI has another word
+_STATUS = {"running": "in_progress"}  # OpenAI's names that differ
 _CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """One response, and how to tell about it."""
+    """Builder of one response."""
 
     id: str
     turn: TurnId
     session: SessionId
     notice: str = ""
-    may_approve: bool = field(default_factory=may_approve)  # the client, what a call waits for
+    may_approve: bool = field(default_factory=may_approve)  # the client may approve tool calls
 
     def object(
         self,
@@ -133,10 +133,10 @@ def _usage(usage: Usage) -> JsonObject:
 
 
 class CallItems:
-    """Calls and their results. A model may use an id again in a later reply; a client must not see that."""
+    """Output items of calls and results. A model may reuse a call id; the items have unique ids."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, str] = {}  # as the model calls it, and as it is shown
+        self._shown: dict[str, str] = {}  # public id by the model's call id
         self._used: set[str] = set()
 
     def asked(self, calls: Sequence[Mapping[str, Any]], reply: int) -> list[JsonObject]:

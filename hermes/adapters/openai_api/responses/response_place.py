@@ -1,4 +1,4 @@
-"""Where a response goes on that names the one before it: in the same session, or in a branch from there."""
+"""Session of a response that continues another one: the same session, or a branch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.ports.sessions import Sessions
 
 
 async def place_after(sessions: Sessions, before: TurnToken) -> SessionId:
-    """The live end of its session if nothing was said since, else a new session that knows no more than it did."""
+    """Return the live end of its session if nothing followed, else a new branch that ends with it."""
     records = await sessions.records(before.session, before.turn)
     if not records:
         raise no_previous()
@@ -20,13 +20,13 @@ async def place_after(sessions: Sessions, before: TurnToken) -> SessionId:
 
 
 def no_previous() -> ProblemError:
-    message = "There is no response under this previous_response_id: it was deleted, not stored, or never was."
+    message = "There is no response with this previous_response_id: it was deleted, not stored, or never existed."
     param = "previous_response_id"
     return ProblemError(Problem(status=404, code="previous_response_not_found", message=message, param=param))
 
 
 async def _is_last(sessions: Sessions, session: SessionId, turn: TurnId) -> SessionId | None:
-    """The session to go on in, if that turn is the last thing in it."""
+    """Return the session to continue in, if that turn is the last one there."""
     view = await sessions.view(session)
     head = view.session
     if head.phase in (Phase.ENDED, Phase.SUSPENDED):
@@ -34,7 +34,7 @@ async def _is_last(sessions: Sessions, session: SessionId, turn: TurnId) -> Sess
     waiting = [each.id for each in (head.turn, *head.queue) if each is not None]
     if waiting:
         return head.id if waiting[-1] == turn else None
-    for each in reversed(view.lineage):  # what was carried over from a parent belongs to no turn
+    for each in reversed(view.lineage):  # messages carried over from a parent belong to no turn
         last = await sessions.messages(each, None, 1, exact=True)
         if last and last[-1].turn:
             return head.id if last[-1].turn == turn else None

@@ -1,4 +1,4 @@
-"""A turn that waits for a person, for clients that cannot wait with it: what is asked, and how to answer."""
+"""Open question of a turn, for clients that cannot wait: the question, and how to answer it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes.domain.types import Session, SessionId, TurnId
 
 
 def asked_in(session: Session) -> CallAsked | None:
-    """What a session waits for, as the event that told so."""
+    """Return the question that a session waits for, as an event."""
     question = open_question(session)
     return None if question is None else _event(session.id, question)
 
@@ -38,16 +38,16 @@ def field(asked: CallAsked) -> JsonObject:
 
 
 def in_words(asked: CallAsked, turn: TurnId, *, may_approve: bool) -> str:
-    """For a client that sees nothing but an answer's text. `turn` is the one that it waits for."""
-    first = "" if asked.turn == turn else "Your message is stored and waits its turn: something else comes first.\n\n"
+    """Return the question as the text of an answer. `turn` is the client's turn."""
+    first = "" if asked.turn == turn else "Your message is stored and waits for another turn.\n\n"
     where = f"as the next message of this session, or with POST /api/sessions/{asked.session}/answer"
     if asked.approval and not may_approve:
         return (
             f"{first}{asked.question}\n\nThe owner of this Hermes decides, with `hermes approve {asked.session}` or "
-            f"`hermes deny {asked.session}`. Until then this session waits. You can only say no: {where}."
+            f"`hermes deny {asked.session}`. Until then this session waits. You can only answer no: {where}."
         )
     if asked.approval:
         how = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in asked.choices)]) + " or no"
     else:
         how = "your answer" + (f" ({', '.join(asked.choices)})" if asked.choices else "")
-    return f"{first}{asked.question}\n\nSay {how}: {where}."
+    return f"{first}{asked.question}\n\nReply with {how}: {where}."

@@ -1,6 +1,6 @@
-"""A stored turn that many clients follow: read once for all of them, and encoded once.
+"""A stored turn that several clients follow: read once and encoded once for all of them.
 
-Without this, each of many readers of a long answer would read it from disk, decode it and encode it again.
+Without this, each reader of a long answer would read, decode and encode it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class FreshRead(Generic[T]):
-    """A read that concurrent callers share. Each gets the result of one that began after it asked."""
+    """A read that concurrent callers share. Each gets a result that was read after its call."""
 
     def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
         self._read = read
@@ -44,18 +44,18 @@ class FreshRead(Generic[T]):
 
 
 class SharedTurn:
-    """What the journal says of one turn, and the frames in which its events were sent before."""
+    """Records of one turn, and the encoded frames of its events."""
 
     __slots__ = ("__weakref__", "frames", "outcome", "records")
 
     def __init__(self, sessions: Sessions, session: SessionId, turn: TurnId) -> None:
         self.records: FreshRead[list[TurnRecord]] = FreshRead(lambda: sessions.records(session, turn))
         self.outcome: FreshRead[TurnOutcome | None] = FreshRead(lambda: sessions.outcome(session, turn))
-        self.frames: dict[str, bytes] = {}  # by the place of the record; empty: it has no event
+        self.frames: dict[str, bytes] = {}  # by record position; empty if there is no event
 
 
 class SharedTurns:
-    """The turns that are followed now. Each is forgotten when its last reader leaves."""
+    """Turns that have readers. A turn is dropped when its last reader leaves."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

@@ -1,8 +1,8 @@
-"""The text of one stream: what a client has been sent of the replies of a turn, and what it still needs.
+"""Text position of one stream: what a client has received of a turn's text, and what it still needs.
 
-A turn can hold several replies: each is set off from the one before by a blank line. A reply that broke off is said
-again from its beginning. What repeats the text that was sent is passed over; where it differs, the client is told
-that the reply starts again, and gets all of it. So the stream always ends with the whole reply that counts.
+A turn can have several model calls; their texts are separated by a blank line. A call that broke off is repeated from
+its beginning. Text that repeats what was sent is skipped. If it differs, the client gets a note and the whole text
+again. So the stream always ends with the whole text that counts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ STARTS_AGAIN = "\n\n[The answer broke off and starts again.]\n\n"
 
 class StreamCursor:
     def __init__(self) -> None:
-        self._pieces: list[str] = []  # of the reply that is being said; joined when somebody asks
-        self._outgoing = ""  # was sent, and has not been repeated yet
+        self._pieces: list[str] = []  # of the current text; joined on demand
+        self._outgoing = ""  # sent, and not repeated yet
         self._muted = False
-        self._earlier = False  # other replies were sent before it
-        self._before = ""  # goes out before the next text
+        self._earlier = False  # earlier texts were sent
+        self._before = ""  # sent before the next text
 
     @property
     def said(self) -> str:
@@ -25,7 +25,7 @@ class StreamCursor:
         return self._pieces[0] if self._pieces else ""
 
     def hear(self, text: str) -> str:
-        """Return what of this is to be sent."""
+        """Add text and return the part of it to send."""
         if self._muted or not text:
             return ""
         if self._outgoing:
@@ -39,16 +39,16 @@ class StreamCursor:
         return self._add(text)
 
     def again(self) -> None:
-        """The reply broke off: it is said once more from its beginning."""
+        """Start over: the model call broke off and is repeated from its beginning."""
         self._outgoing = self.said
         self._muted = False
 
     def miss(self) -> None:
-        """Something was not heard: what follows it cannot be put after what was sent."""
+        """Note that events were missed: later text cannot be appended to what was sent."""
         self._muted = True
 
     def next_reply(self) -> None:
-        if self._outgoing:  # the reply that counts is shorter than what was sent
+        if self._outgoing:  # the final text is shorter than what was sent
             self._before = (STARTS_AGAIN + self.said.removesuffix(self._outgoing)).rstrip()
         self._earlier = self._earlier or bool(self._pieces)
         self._pieces = []
@@ -56,7 +56,7 @@ class StreamCursor:
         self._muted = False
 
     def rest(self, whole: str) -> str:
-        """Return what is left to send of a reply that is known to its end."""
+        """Return what is left to send of a complete text."""
         said = self.said
         self._outgoing = ""
         if not whole.startswith(said):

@@ -1,4 +1,4 @@
-"""The id of a response or a run in a request: what it stands for, or that there is no such thing."""
+"""Token of a response or a run in a request."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a turn does besides talking, by the public names of its events: `tool.started`, `approval.request` and so on.
+"""Events of a turn besides text, by their public names: `tool.started`, `approval.request` and so on.
 
-The same names and fields whether an event is told live or read from the journal later.
+Live events and stored ones have the same names and fields.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def of_event(event: Shown) -> Named:
 
 
 def of_record(record: Record, session: SessionId, calls: Mapping[str, Call]) -> Named | None:
-    """What may be shown between the replies; None for all else. `calls` are those of the turn so far."""
+    """Return the event of a record; None if it has none. `calls` are those of the turn so far."""
     match record:
         case ToolStarted():
             call = calls.get(record.call)

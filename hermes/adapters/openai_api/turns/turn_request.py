@@ -1,6 +1,6 @@
-"""The body of POST /v1/responses and POST /v1/runs: `input` in OpenAI's shapes, brought into that of a chat.
+"""Body of POST /v1/responses and POST /v1/runs: `input` in OpenAI's formats, converted to chat messages.
 
-What a client wants back later (metadata, the response it goes on from) is kept with the turn, in the journal.
+Values that a client gets back later (metadata, the previous response) are stored with the turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hermes.adapters.openai_api.chat_request import OPTIONS, read_messages, smal
 from hermes.domain.types import EncodedMessage, SessionId
 from hermes.domain.values import dataclass
 
-INSTRUCTIONS = "instructions"  # the name under which they stand among the messages
+INSTRUCTIONS = "instructions"  # key of the instructions among the messages
 _TEXT_PARTS = ("input_text", "output_text", "text")
 _OPTION_NAMES = {"temperature": "temperature", "top_p": "top_p", "user": "user"} | {
     "max_output_tokens": "max_completion_tokens"
@@ -29,7 +29,7 @@ class TurnRequest:
     user: str
     stream: bool
     store: bool
-    previous: str  # the id of a response, or nothing
+    previous: str  # id of a response; may be empty
     session: SessionId | None
     notice: str
 
@@ -60,7 +60,7 @@ def parse_turn_request(body: Any, default_model: str) -> TurnRequest:
         store=store,
         previous=previous,
         session=session_id(text(body["session_id"], "session_id"), "session_id") if "session_id" in body else None,
-        notice="The request's tools were not taken: tools run on the server." if body.get("tools") else "",
+        notice="The request's tools were ignored: tools run on the server." if body.get("tools") else "",
     )
 
 
@@ -89,7 +89,7 @@ def _as_chat(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     if not isinstance(value, list):
-        refuse("input", "input is a string or a list of items.")
+        refuse("input", "input must be a string or a list of items.")
     messages: list[dict[str, Any]] = []
     for index, item in enumerate(value):
         _add(messages, item, f"input[{index}]")
@@ -98,7 +98,7 @@ def _as_chat(value: Any) -> list[Any]:
 
 def _add(messages: list[dict[str, Any]], item: Any, param: str) -> None:
     if not isinstance(item, dict):
-        refuse(param, f"{param} is not an object.")
+        refuse(param, f"{param} must be an object.")
     match item.get("type", "message"):
         case "message":
             messages.append({"role": item.get("role"), "content": _parts(item.get("content"))})
@@ -109,13 +109,13 @@ def _add(messages: list[dict[str, Any]], item: Any, param: str) -> None:
                 {"role": "tool", "tool_call_id": item.get("call_id"), "content": _parts(item.get("output"))}
             )
         case "reasoning":
-            pass  # a model's own notes, which are of no use to another one
+            pass  # a model's own notes are useless to another model
         case kind:
-            refuse(f"{param}.type", f"{param} is an item of type {str(kind)[:40]!r}, which is not taken.")
+            refuse(f"{param}.type", f"{param} is an item of type {str(kind)[:40]!r}, which is not supported.")
 
 
 def _add_call(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
-    """Calls that were asked for together stand in one message."""
+    """Add a call. Calls of one model message are merged into one message."""
     function = {"name": item.get("name"), "arguments": item.get("arguments")}
     call = {"id": item.get("call_id"), "type": "function", "function": function}
     if messages and messages[-1]["role"] == "assistant":
@@ -125,7 +125,7 @@ def _add_call(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
 
 
 def _parts(content: Any) -> Any:
-    """Text parts by the name they have in a chat; others are refused there by theirs."""
+    """Rename text parts to their chat name; the chat parser refuses other parts."""
     if not isinstance(content, list):
         return content
     return [

@@ -1,4 +1,4 @@
-"""A turn put together from its records: what was asked and said, whose it is, how it stands. Pure."""
+"""State of a turn derived from its records: messages, calls, status. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hermes.domain.types import Call, EncodedMessage, Failure, FailureKind, Turn
 
 
 def turn_of(records: Sequence[TurnRecord], turn: TurnId) -> TurnId:
-    """Whose records these are: a message that became part of another turn has that one's."""
+    """Return the turn of these records: a message that became part of another turn has that one's."""
     turns = (getattr(each.record, "turn", None) for each in records if not isinstance(each.record, ContextCarried))
     return next(turns, None) or turn
 
 
 def said(message: EncodedMessage) -> tuple[str, list[Mapping[str, Any]]]:
-    """The text of a model's reply, and the calls it asks for."""
+    """Return the text and the tool calls of a model's message."""
     fields = json.loads(message)
     return fields.get("content") or "", list(fields.get("tool_calls") or ())
 
@@ -38,7 +38,7 @@ def received_in(records: Sequence[TurnRecord]) -> MessageReceived | None:
 
 
 def kept_with(records: Sequence[TurnRecord]) -> Mapping[str, Any]:
-    """What the surface kept with the turn when it was accepted."""
+    """Return what the surface stored with the turn when it was accepted."""
     received = received_in(records)
     kept: Mapping[str, Any] = json.loads(received.options).get("hermes", {}) if received is not None else {}
     return kept
@@ -62,7 +62,7 @@ def failure_of(records: Sequence[TurnRecord], gave_up: TurnGaveUp | None) -> Fai
 
 
 def has_started(records: Sequence[TurnRecord]) -> bool:
-    """Here, or in a session that this one took it over from."""
+    """Return True if the turn has started here, or in the session that this one continues."""
     turn = turn_of(records, TurnId(""))
     carried = (each.record.turn for each in records if isinstance(each.record, ContextCarried))
     return any(isinstance(each.record, TurnStarted) for each in records) or any(
@@ -71,7 +71,7 @@ def has_started(records: Sequence[TurnRecord]) -> bool:
 
 
 def status_of(records: Sequence[TurnRecord], gave_up: TurnGaveUp | None) -> str:
-    """queued, running, completed, failed or cancelled."""
+    """Return queued, running, completed, failed or cancelled."""
     failure = failure_of(records, gave_up)
     if failure is not None:
         return "cancelled" if failure.kind is FailureKind.CANCELLED else "failed"

@@ -1,4 +1,4 @@
-"""What every handler does that waits for a turn on behalf of a client: accept it once, wait while it is wanted."""
+"""Shared steps of handlers that wait for a turn: accept it once, wait while the client does."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from hermes.domain.types import SessionId
 
 
 def only_once(submission: Submission, key: str | None, scope: str) -> Submission:
-    """The same key is the same turn; the fingerprint tells a repeated request from another one under its key.
+    """Add the inbound id of an Idempotency-Key. The fingerprint detects another request with the same key.
 
-    `scope` is what the request says about where it belongs.
+    `scope` is the session or the previous response of the request.
     """
     if key is None:
         return submission
@@ -35,13 +35,13 @@ def only_once(submission: Submission, key: str | None, scope: str) -> Submission
     for part in (scope.encode(), submission.options, *submission.messages):
         content.update(len(part).to_bytes(8, "big") + part)
     platform = submission.source.platform
-    named = platform.startswith(PLATFORM_PREFIX)  # what two named keys call the same is not the same
+    named = platform.startswith(PLATFORM_PREFIX)  # Idempotency-Keys of different API keys are independent
     inbound = inbound_of(f"{platform}/{key}" if named else key)
     return replace(submission, inbound=inbound, fingerprint=content.digest())
 
 
 async def check_intake(service: Service, submission: Submission) -> None:
-    """A known key gets in when nothing else does: it has its answer, or a turn to wait for."""
+    """Refuse new requests while the intake is closed. A repeated one gets its answer, or waits for its turn."""
     if not service.lifetime.intake_open and await service.sessions.accepted(submission) is None:
         service.lifetime.check_intake()
 
@@ -54,9 +54,9 @@ async def while_wanted(
     *,
     stop_if_left: bool = False,
 ) -> web.StreamResponse:
-    """Return the work's response, unless the client leaves or the time is up: then the work ends, but not the turn.
+    """Return the work's response. If the client leaves or the server stops, the work is cancelled, but not the turn.
 
-    `stop_if_left`: the turn ends with its client.
+    `stop_if_left` stops the turn when its client leaves.
     """
     lost = connection_of(request).lost
     try:
@@ -64,22 +64,22 @@ async def while_wanted(
         if response is None and lost.done():
             raise ConnectionResetError("the client left")
     except ConnectionError:
-        logger.info("nobody waits for turn {} of session {} any more", receipt.turn, receipt.session)
+        logger.info("api: client of turn {} of session {} disconnected", receipt.turn, receipt.session)
         if stop_if_left:
             await _stop(service, receipt)
         raise
     if response is not None:
         return response
     then = "send it again under the same Idempotency-Key" if is_keyed(request) else where_stored(receipt.session)
-    message = f"The daemon is stopping. Turn {receipt.turn} is stored and goes on after the next start"
-    raise StoppingError(f"{message}; for its answer, then: {then}")
+    message = f"The daemon is stopping. Turn {receipt.turn} is stored and continues after the next start"
+    raise StoppingError(f"{message}; to get its answer then: {then}")
 
 
 async def _stop(service: Service, receipt: Receipt) -> None:
     try:
         await service.sessions.stop_turn(receipt.session, "its client left", receipt.turn)
     except HermesError as error:
-        logger.warning("turn {} of session {} was not stopped: {}", receipt.turn, receipt.session, error)
+        logger.warning("api: could not stop turn {} of session {}: {}", receipt.turn, receipt.session, error)
 
 
 def settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
@@ -94,10 +94,10 @@ def settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
 
 
 def log_end(request: web.Request, outcome: TurnOutcome | CallAsked, how: str) -> None:
-    if request[RECEIPT].duplicate:  # the turn did not end a second time
-        how = "was replayed: its Idempotency-Key came again"
-    whose = f" (api key {key.name})" if (key := request.get(KEY)) is not None else ""
-    logger.info("turn {} of session {} {}{}", outcome.turn, outcome.session, how, whose)
+    if request[RECEIPT].duplicate:  # the turn has ended before
+        how = "was replayed for a repeated Idempotency-Key"
+    caller = f" (api key {key.name})" if (key := request.get(KEY)) is not None else ""
+    logger.info("api: turn {} of session {} {}{}", outcome.turn, outcome.session, how, caller)
 
 
 def is_keyed(request: web.Request) -> bool:

@@ -1,16 +1,15 @@
-"""Waiting for an accepted turn: its text while it comes, what it does meanwhile, and its outcome for certain.
+"""Watch of an accepted turn: its text, its events, and its stored outcome.
 
-Live events are quick but not the truth: a feed can lag, a duplicate comes late to its turn, a turn can be begun
-anew. The journal is asked whenever an event may have been missed, and always after subscribing, never before.
-Text that has already arrived is taken in one piece: a write costs more than the words in it.
+Live events are fast but not reliable: a feed can lag, a duplicate request comes late, a turn can start over. The
+journal is read whenever an event may have been missed, and always after subscribing, never before.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TypeAlias
 
+from hermes.adapters.openai_api.turns.feed_reader import FeedReader
 from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.stream_cursor import StreamCursor
 from hermes.adapters.openai_api.turns.turn_event import Shown
@@ -20,7 +19,6 @@ from hermes.domain.events import (
     CallBegan,
     CallEnded,
     CallProgress,
-    Event,
     Notice,
     SessionMoved,
     Steered,
@@ -38,11 +36,11 @@ from hermes.ports.sessions import Sessions
 
 Step: TypeAlias = str | Shown | TurnOutcome | None
 
-_BEHIND_OTHERS = (Handling.QUEUED, Handling.STEERING)
+_WAITING = (Handling.QUEUED, Handling.STEERING)
 
 
 class TurnWatch:
-    """Text is passed on while each piece is known to follow the one before. `feed` was opened before the submit."""
+    """Watches one turn. Text is returned only if it follows the text before. `feed` was opened before the submit."""
 
     def __init__(self, sessions: Sessions, hub: Hub, receipt: Receipt, feed: Subscription, *, quiet_s: float) -> None:
         self.spoken = StreamCursor()
@@ -50,25 +48,24 @@ class TurnWatch:
         self._hub = hub
         self._receipt = receipt
         self._turn = receipt.into or receipt.turn
-        self._feed = feed
+        self._feed = FeedReader(feed)
         self._quiet_s = quiet_s
-        self._taken: deque[Event] = deque()  # from the feed, and not looked at yet
-        self._asked: set[str] = set()  # calls whose question was told
-        self._ask_journal = receipt.duplicate or receipt.handling in _BEHIND_OTHERS
+        self._asked: set[str] = set()  # calls whose question was returned
+        self._ask_journal = receipt.duplicate or receipt.handling in _WAITING
         if receipt.duplicate:  # the feed is of a turn that does not exist
-            self._follow_from_here()
-        elif receipt.into is not None:  # what goes on is that turn, and it has said nothing since
+            self._resubscribe()
+        elif receipt.into is not None:  # that turn continues, without new text so far
             self._subscribe()
 
     async def outcome(self) -> TurnOutcome | CallAsked:
-        """The end, or what it waits for."""
+        """Wait for the outcome, or for a question to a person."""
         while True:
             step = await self.step()
             if isinstance(step, TurnAnswered | TurnGaveUp | CallAsked):
                 return step
 
     async def step(self) -> Step:
-        """The next piece of text, the next event, or the outcome; None when nothing came for a while."""
+        """Return the next text, event or outcome; None if nothing came within `quiet_s`."""
         if self._ask_journal:
             self._ask_journal = False
             if stored := await self._stored():
@@ -83,20 +80,20 @@ class TurnWatch:
         self._feed.close()
 
     async def _next(self) -> Step:
-        while (event := await self._event()) is not None:
+        while (event := await self._feed.next_event()) is not None:
             match event:
                 case TurnAnswered() | TurnGaveUp():
                     return event
                 case _ if self._feed.lagged:
                     break
                 case TextDelta():
-                    if text := self.spoken.hear(event.text + self._text_waiting()):
+                    if text := self.spoken.hear(event.text + self._feed.waiting_text()):
                         return text
                 case TurnBegan() | TextReset():
                     self.spoken.again()
                 case CallBegan() | CallEnded() | CallAnswered():
                     self.spoken.next_reply()
-                    self._asked.discard(event.call)  # another reply may use its id again
+                    self._asked.discard(event.call)  # a later model call may reuse the id
                     return event
                 case CallAsked():
                     self.spoken.next_reply()
@@ -104,34 +101,23 @@ class TurnWatch:
                     return event
                 case CallProgress() | Notice() | SessionMoved() | Steered():
                     return event
-        self._follow_from_here()
+        self._resubscribe()
         return await self._stored()
 
-    async def _event(self) -> Event | None:
-        return self._taken.popleft() if self._taken else await anext(self._feed, None)
-
-    def _text_waiting(self) -> str:
-        self._taken.extend(self._feed.waiting())
-        texts = []
-        while self._taken and isinstance(delta := self._taken[0], TextDelta):
-            texts.append(delta.text)
-            self._taken.popleft()
-        return "".join(texts)
-
-    def _follow_from_here(self) -> None:
+    def _resubscribe(self) -> None:
         self._subscribe()
         self.spoken.miss()
 
     def _subscribe(self) -> None:
         self._feed.close()
-        self._feed = self._hub.subscribe(turn=self._turn)
+        self._feed = FeedReader(self._hub.subscribe(turn=self._turn))
 
     async def _stored(self) -> TurnOutcome | CallAsked | None:
         outcome = await self._sessions.outcome(self._receipt.session, self._receipt.turn)
-        return await self._untold_question() if outcome is None else outcome
+        return await self._new_question() if outcome is None else outcome
 
-    async def _untold_question(self) -> CallAsked | None:
-        """Also another turn's, if that has to be answered first."""
+    async def _new_question(self) -> CallAsked | None:
+        """Return a question that was not returned yet, also of another turn that comes first."""
         asked = asked_in((await self._sessions.view(self._receipt.session)).session)
         if asked is None or asked.call in self._asked:
             return None

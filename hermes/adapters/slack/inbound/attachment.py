@@ -1,6 +1,6 @@
-"""The files in a Slack message, as Slack tells of them. Pure.
+"""Files in a Slack message. Pure.
 
-Of a file in a channel that is shared with another organisation, the message has the id only; `files.info` knows more.
+For a file in a channel shared with another organisation, the message has only the id; `files.info` returns the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hermes.adapters.chat.utf16 import sound
 from hermes.ports.chat import Attachment
 
 _KINDS = ("image", "audio", "video")
-_CLIPS = {"slack_audio": "voice", "slack_video": "video"}  # recorded in Slack itself
+_CLIPS = {"slack_audio": "voice", "slack_video": "video"}  # recorded in Slack
 
 
 def attachments_of(message: Mapping[str, Any], team: str) -> tuple[Attachment, ...]:
@@ -21,7 +21,7 @@ def attachments_of(message: Mapping[str, Any], team: str) -> tuple[Attachment, .
 
 
 def attachment_of(file: Mapping[str, Any], team: str) -> Attachment:
-    """Its id names the workspace, too, whose token opens it."""
+    """Build an attachment. Its id includes the workspace, whose token is needed for the download."""
     media_type = str(file.get("mimetype") or "").lower()
     family = media_type.partition("/")[0]
     return Attachment(
@@ -35,5 +35,5 @@ def attachment_of(file: Mapping[str, Any], team: str) -> Attachment:
 
 
 def is_bare(attachment: Attachment) -> bool:
-    """Whether nothing but its id is known."""
+    """Return True if only the id is known."""
     return not attachment.name and not attachment.media_type

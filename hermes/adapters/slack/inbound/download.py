@@ -1,7 +1,7 @@
-"""Files that people share on Slack, on their way to us.
+"""Downloads of files that people share on Slack.
 
-The bot's token goes along, and only to Slack: to the address of its API, to what lies below that, and to slack.com.
-Who may not see a file is sent to a login page, as if it were the file: that is no file.
+The bot's token is sent only to Slack: the API host, its subdomains, and slack.com. Without access Slack redirects to
+a login page, which must not be taken for the file.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from hermes.ports.chat import Attachment
 _PIECE_BYTES = 1 << 18
 _TRIES = 3
 _SLACK = "slack.com"
-_LOCKED = "Slack does not give us the file: the app needs the scope files:read, and has to be installed again with it"
+_LOCKED = "Slack denied access to the file: add the scope files:read to the app and install it again"
 _GONE = frozenset({"file_deleted", "file_not_found"})
 
 
-async def download(wire: SlackClient, attachment: Attachment) -> AsyncGenerator[bytes, None]:
-    """What is in a file, piece by piece. Raises PlatformError."""
+async def download(client: SlackClient, attachment: Attachment) -> AsyncGenerator[bytes, None]:
+    """Stream the contents of a file. Raises PlatformError."""
     team, _, name = attachment.file_id.partition(".")
-    workspace = (await wire.workspaces()).get(team)
+    workspace = (await client.workspaces()).get(team)
     if workspace is None:
-        raise PlatformError(f"no token opens the Slack workspace {team}")
+        raise PlatformError(f"no token for the Slack workspace {team}")
     about = await _about(workspace, name)
-    address = _address(about, wire.base_url)
-    asking = wire.session.get(
+    address = _address(about, client.base_url)
+    asking = client.session.get(
         address,
         headers={"Authorization": f"Bearer {workspace.client.token}"},
         proxy=workspace.client.proxy,
         allow_redirects=False,
-        timeout=wire.patience,
+        timeout=client.patience,
     )
     try:
         async with asking as response:
@@ -52,12 +52,12 @@ async def download(wire: SlackClient, attachment: Attachment) -> AsyncGenerator[
 
 
 async def described(workspace: Workspace, attachment: Attachment) -> Attachment:
-    """The same, with all that Slack knows of it; what cannot be asked now is said when it is fetched."""
+    """Add what Slack knows about the file. A failure is reported again by the download."""
     team, _, name = attachment.file_id.partition(".")
     try:
         return attachment_of({**await _about(workspace, name), "id": name}, team)
     except (PlatformError, TypeError, ValueError) as error:
-        logger.info("slack: nothing is known of the file {}: {}", name, error)
+        logger.info("slack: could not get details of file {}: {}", name, error)
         return attachment
 
 
@@ -69,7 +69,7 @@ async def _about(workspace: Workspace, name: str) -> Mapping[str, Any]:
             wait_s = wait_of(error)
             if wait_s is None or not left:
                 raise PlatformError(_why_not(error)) from error
-            await asyncio.sleep(wait_s)  # whoever wants the file has set a time limit
+            await asyncio.sleep(wait_s)  # the caller has a timeout
         else:
             return about if isinstance(about, dict) else {}
     raise AssertionError(name)  # the last try returns or raises
@@ -79,22 +79,22 @@ def _why_not(error: Any) -> str:
     code = code_of(error)
     if code == "missing_scope":
         return _LOCKED
-    return "it is not there any more" if code in _GONE else explain(error)
+    return "the file no longer exists" if code in _GONE else explain(error)
 
 
 def _address(about: Mapping[str, Any], base_url: str) -> URL:
     found = about.get("url_private_download") or about.get("url_private")
     if not isinstance(found, str) or not found:
-        raise PlatformError("Slack does not say where the file can be fetched")
+        raise PlatformError("Slack returned no download address")
     try:
         address = URL(found)
         host = address.host
     except ValueError as error:
-        raise PlatformError("Slack says that it lies where nothing can be fetched") from error
+        raise PlatformError("Slack returned an invalid download address") from error
     if address.user or address.password:
-        raise PlatformError("Slack says that it lies behind somebody's password")
+        raise PlatformError("Slack returned a download address with credentials")
     if not _is_slack(address, URL(base_url)):
-        raise PlatformError(f"it does not lie with Slack, but with {host or 'nobody'}")
+        raise PlatformError(f"the file is not on Slack but on {host or 'an unknown host'}")
     return address
 
 
@@ -113,6 +113,6 @@ def _check(response: aiohttp.ClientResponse, about: Mapping[str, Any]) -> None:
     if response.status in (401, 403) or 300 <= response.status < 400:
         raise PlatformError(_LOCKED)
     if response.status != 200:
-        raise PlatformError(f"Slack does not give us the file (HTTP {response.status})")
+        raise PlatformError(f"Slack denied the download (HTTP {response.status})")
     if response.content_type == "text/html" and about.get("mimetype") != "text/html":
         raise PlatformError(_LOCKED)

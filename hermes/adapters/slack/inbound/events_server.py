@@ -1,7 +1,7 @@
-"""The Events API: Slack's events as signed HTTP requests to a port of our own. 200 is said only after it is on disk.
+"""Events API server: Slack posts signed events, and each is answered with 200 after it is on disk.
 
-What is not for now is answered with 503, and Slack sends it again, at once, after a minute and after five. Without
-requests nothing proves that Slack is there: a small question to it does, every minute.
+A refused event is answered with 503; Slack retries it immediately, after one minute and after five. The health signal
+is an API call every minute, because requests may be rare.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from hermes.adapters.http.listener import Listener
 from hermes.adapters.http.webhook_listener import read_body, webhook_listener
 from hermes.adapters.slack.health import ASK_EVERY_S, ask_all
 from hermes.adapters.slack.inbound.backfill import Backfill
-from hermes.adapters.slack.inbound.intake import NOT_NOW, SlackIntake
+from hermes.adapters.slack.inbound.intake import RETRYABLE, SlackIntake
 from hermes.adapters.slack.inbound.signature import is_signed
 from hermes.adapters.slack.workspace import SlackClient
 from hermes.config.secret import Secret
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import ChatEdge
+from hermes.ports.chat import ChatIntake
 
 PATH = "/slack/events"
 _GRACE_S = 1.0
-_PATIENCE_S = 2.0  # Slack waits for three seconds
+_TAKE_TIMEOUT_S = 2.0  # Slack's timeout is three seconds
 
 
 class EventsServer:
@@ -40,39 +40,39 @@ class EventsServer:
         self._host = host
         self._port = port
         self._clock = clock
-        self.address = ""  # where it listens, while it does
+        self.address = ""  # address while it is listening
 
-    async def run(self, wire: SlackClient, edge: ChatEdge, backfill: Backfill) -> None:
-        """Until cancelled. Raises PlatformError, and can be run again."""
-        await wire.workspaces()  # with a bad token nothing could be answered
-        listener = self._listener(wire, edge)
+    async def run(self, client: SlackClient, chat_intake: ChatIntake, backfill: Backfill) -> None:
+        """Serve until cancelled. Raises PlatformError; can be called again."""
+        await client.workspaces()  # fail early with a bad token
+        listener = self._listener(client, chat_intake)
         loop = asyncio.get_running_loop()
         try:
             server = await listener.open(lambda factory: loop.create_server(factory, self._host, self._port))
         except OSError as error:
             raise PlatformError(
-                f"Slack's events cannot be listened for on {self._host}:{self._port}: {error.strerror}"
+                f"the Slack events server cannot listen on {self._host}:{self._port}: {error.strerror}"
             ) from error
         try:
             host, port = server.sockets[0].getsockname()[:2]
             self.address = f"http://{host}:{port}{PATH}"
-            logger.info("slack: events are expected at {}", self.address)
+            logger.info("slack: events server listening on {}", self.address)
             backfill.opened()
             while True:
-                await _prove_health(wire, edge)
+                await _check_health(client, chat_intake)
                 await asyncio.sleep(ASK_EVERY_S)
         finally:
             self.address = ""
             backfill.closed()
             await listener.stop(_GRACE_S)
 
-    def _listener(self, wire: SlackClient, edge: ChatEdge) -> Listener:
+    def _listener(self, client: SlackClient, chat_intake: ChatIntake) -> Listener:
         async def answer(request: web.Request) -> web.Response:
-            return await self._answer(request, wire, edge)
+            return await self._answer(request, client, chat_intake)
 
         return webhook_listener(PATH, answer)
 
-    async def _answer(self, request: web.Request, wire: SlackClient, edge: ChatEdge) -> web.Response:
+    async def _answer(self, request: web.Request, client: SlackClient, chat_intake: ChatIntake) -> web.Response:
         body = await read_body(request)
         if not is_signed(
             body,
@@ -81,9 +81,9 @@ class EventsServer:
             secrets=self._secrets,
             now=self._clock(),
         ):
-            logger.warning("slack: a request is refused: it is not signed with our secret, or too old")
+            logger.warning("slack: request refused: wrong signature or too old")
             return web.Response(status=401)
-        edge.alive()
+        chat_intake.alive()
         found = _read(request.content_type, body)
         if found is None:
             return web.Response(status=400)
@@ -92,19 +92,17 @@ class EventsServer:
             return web.json_response({"challenge": payload.get("challenge")})
         if retry := request.headers.get("X-Slack-Retry-Num"):
             reason = request.headers.get("X-Slack-Retry-Reason", "")
-            logger.info(
-                "slack: {} comes for the {}. time again ({})", payload.get("event_id"), retry[:4], reason[:40]
-            )
+            logger.info("slack: event {} redelivered, retry {} ({})", payload.get("event_id"), retry[:4], reason[:40])
         try:
-            await self._intake.take(kind, payload, wire, edge, patience_s=_PATIENCE_S)
-        except (PlatformError, *NOT_NOW) as error:
-            logger.info("slack: {} is not taken now; Slack sends it again: {}", payload.get("event_id"), error)
+            await self._intake.take(kind, payload, client, chat_intake, timeout_s=_TAKE_TIMEOUT_S)
+        except (PlatformError, *RETRYABLE) as error:
+            logger.info("slack: event {} not stored, Slack will retry: {}", payload.get("event_id"), error)
             return web.Response(status=503)
         return web.Response()
 
 
 def _read(content_type: str, body: bytes) -> tuple[str, dict[str, Any]] | None:
-    """What it is, in the words of Socket Mode, and what it says."""
+    """Return the kind, as Socket Mode names it, and the payload."""
     try:
         if content_type != "application/x-www-form-urlencoded":
             payload = json.loads(body)
@@ -118,9 +116,9 @@ def _read(content_type: str, body: bytes) -> tuple[str, dict[str, Any]] | None:
     return ("interactive", payload) if isinstance(payload, dict) else None
 
 
-async def _prove_health(wire: SlackClient, edge: ChatEdge) -> None:
-    workspaces = (await wire.workspaces()).values()
-    problems = await ask_all(workspaces, edge)
+async def _check_health(client: SlackClient, chat_intake: ChatIntake) -> None:
+    workspaces = (await client.workspaces()).values()
+    problems = await ask_all(workspaces, chat_intake)
     if len(problems) == len(workspaces):
         raise problems[0]
-    edge.alive()
+    chat_intake.alive()

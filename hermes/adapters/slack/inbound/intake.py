@@ -1,9 +1,8 @@
-"""What came in, by whichever way, on its way to the disk: in order in each channel, several channels side by side.
+"""Intake of Slack events: in order within a channel, concurrent across channels.
 
-When `take` returns, it may be confirmed to Slack: it is stored, or it is not for us. What is refused for now is
-offered again, a little later each time, and holds its place: nothing of its channel goes before it, but that a file
-which takes long holds up no command and no button. A second delivery waits behind the first one and is then known by
-its id; after a restart the store knows it.
+`take` returns when the event may be acknowledged: it is stored, or not for the bot. A refused event is retried with
+backoff and keeps its place in the channel, except that a slow file does not delay commands and button presses. A
+redelivery waits behind the first delivery and is then recognised by its id; after a restart the store recognises it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from hermes.adapters.slack.address import team_and_channel
 from hermes.adapters.slack.failure import FAILURES
 from hermes.adapters.slack.inbound.attachment import is_bare
 from hermes.adapters.slack.inbound.download import described
-from hermes.adapters.slack.inbound.event import ParsedEvent, SlackAddressing, channel_of, heard, team_of
+from hermes.adapters.slack.inbound.event import ParsedEvent, SlackAddressing, channel_of, parse_event, team_of
 from hermes.adapters.slack.inbound.thread import Threads
 from hermes.adapters.slack.names import UserNames
 from hermes.adapters.slack.response import Responses
@@ -36,12 +35,12 @@ from hermes.domain.errors import (
     StoppingError,
     StorageError,
 )
-from hermes.ports.chat import ChatEdge, Inbound
+from hermes.ports.chat import ChatIntake, Inbound
 from hermes.system import clock as wall_clock
 
-NOT_NOW = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # it was not taken: Slack is to keep it
+RETRYABLE = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # not stored: Slack must keep it
 _MAX_REMEMBERED = 4096
-_ASIDE_S = 2.0  # Slack wants to hear within three that the press has come
+_EPHEMERAL_TIMEOUT_S = 2.0  # Slack's timeout for an acknowledgement is three seconds
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 
@@ -49,84 +48,86 @@ _LONGEST_WAIT_S = 5.0
 class SlackIntake:
     def __init__(
         self,
-        manners: SlackAddressing,
+        addressing: SlackAddressing,
         *,
         responses: Responses | None = None,
         clock: Callable[[], float] = wall_clock.wall,
     ) -> None:
-        self._manners = manners
+        self._addressing = addressing
         self._responses = responses or Responses()
         self._clock = clock
         self._names = UserNames()
         self._threads = Threads(self._names)
-        self._orders: WeakValueDictionary[str, ChatOrder] = WeakValueDictionary()  # one a channel, while it is used
-        self._taken: dict[str, None] = {}  # ids, the latest last
-        self._in_hand: dict[object, float] = {}  # what is being taken, and since when, the oldest first
+        self._orders: WeakValueDictionary[str, ChatOrder] = WeakValueDictionary()  # one per channel, while in use
+        self._taken: dict[str, None] = {}  # ids, newest last
+        self._in_progress: dict[object, float] = {}  # events in progress and their arrival times, oldest first
 
     @property
     def waits_since(self) -> float | None:
-        """When the oldest came that is not taken yet."""
-        return next(iter(self._in_hand.values()), None)
+        """Arrival time of the oldest event that is not stored yet."""
+        return next(iter(self._in_progress.values()), None)
 
     async def take(
         self,
         kind: str,
         payload: Mapping[str, Any],
-        wire: SlackClient,
-        edge: ChatEdge,
+        client: SlackClient,
+        chat_intake: ChatIntake,
         *,
-        patience_s: float = math.inf,
+        timeout_s: float = math.inf,
     ) -> None:
-        """Raises PlatformError, and NOT_NOW when its patience is over: then it was not taken."""
+        """Take an event. Raises PlatformError, or RETRYABLE after `timeout_s`, if it was not stored."""
         this = object()
-        self._in_hand[this] = self._clock()
+        self._in_progress[this] = self._clock()
         try:
-            await self._take(kind, payload, wire, edge, patience_s)
+            await self._take(kind, payload, client, chat_intake, timeout_s)
         finally:
-            del self._in_hand[this]
+            del self._in_progress[this]
 
     async def _take(
-        self, kind: str, payload: Mapping[str, Any], wire: SlackClient, edge: ChatEdge, patience_s: float
+        self, kind: str, payload: Mapping[str, Any], client: SlackClient, chat_intake: ChatIntake, timeout_s: float
     ) -> None:
-        workspace = _whose(payload, await wire.workspaces())
+        workspace = _workspace_of(payload, await client.workspaces())
         if workspace is None:
-            if wire.missing is not None:
-                raise wire.missing
-            logger.warning("slack: something came from the workspace {}, which has no token here", team_of(payload))
+            if client.missing is not None:
+                raise client.missing
+            logger.warning("slack: event of workspace {} ignored: no token", team_of(payload))
             return
-        found = self._understood(kind, payload, workspace)
+        found = self._parse(kind, payload, workspace)
         if found is None:
             return
-        order = self._orders.setdefault(f"{workspace.me.team}.{channel_of(payload)}", ChatOrder())
+        order = self._orders.setdefault(f"{workspace.identity.team}.{channel_of(payload)}", ChatOrder())
         async with order.place(urgent=found.is_urgent, slow=bool(found.inbound.attachments)):
             if found.inbound.id not in self._taken:
-                await self._hand_over(found, workspace, edge, patience_s)
+                await self._store_event(found, workspace, chat_intake, timeout_s)
 
-    def _understood(self, kind: str, payload: Mapping[str, Any], workspace: Workspace) -> ParsedEvent | None:
+    def _parse(self, kind: str, payload: Mapping[str, Any], workspace: Workspace) -> ParsedEvent | None:
         try:
-            return heard(kind, payload, workspace.me, self._manners)
+            return parse_event(kind, payload, workspace.identity, self._addressing)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            # Slack's JSON in a shape we do not know: one such event must not be delivered for ever.
-            logger.warning("slack: {} {} is not understood: {!r}", kind, payload.get("event_id", ""), error)
+            # Slack sent JSON of an unknown form: skip it, or it would be redelivered forever.
+            logger.warning("slack: {} {} skipped, unknown format: {!r}", kind, payload.get("event_id", ""), error)
             return None
 
-    async def _hand_over(self, found: ParsedEvent, workspace: Workspace, edge: ChatEdge, patience_s: float) -> None:
-        look = await self._threads.look(workspace, found)
-        if look.ours:
+    async def _store_event(
+        self, found: ParsedEvent, workspace: Workspace, chat_intake: ChatIntake, timeout_s: float
+    ) -> None:
+        context = await self._threads.context_of(workspace, found)
+        if context.ours:
             named = await self._with_names(found, workspace)
-            inbound = replace(named, foreign=(*look.foreign, *named.foreign))
+            inbound = replace(named, foreign=(*context.foreign, *named.foreign))
             if found.respond_to:
                 self._responses.note(inbound, found.respond_to)
-            aside = await _stored(await _with_files(inbound, workspace), edge, patience_s)
-            if aside:
-                await _tell_alone(inbound, aside, workspace)
+            private_note = await _take_with_retry(await _with_files(inbound, workspace), chat_intake, timeout_s)
+            if private_note:
+                await _send_ephemeral(inbound, private_note, workspace)
             self._threads.joined(found)
         if len(self._taken) >= _MAX_REMEMBERED:
             del self._taken[next(iter(self._taken))]
         self._taken[found.inbound.id] = None
 
     async def _with_names(self, found: ParsedEvent, workspace: Workspace) -> Inbound:
-        """Whoever is mentioned, and whoever writes: a button and a command need no name."""
+        """Add the names of mentioned people and of the writer. Button presses and commands need no writer."""
         inbound = found.inbound
         nameless = inbound.user_name or inbound.answers or inbound.text.startswith("/")
         people = found.people if nameless else (*found.people, inbound.user)
@@ -137,45 +138,45 @@ class SlackIntake:
 
 
 async def _with_files(inbound: Inbound, workspace: Workspace) -> Inbound:
-    """With what Slack knows of files of which it gave the id alone."""
+    """Add details of files for which Slack sent only the id."""
     files = [await described(workspace, each) if is_bare(each) else each for each in inbound.attachments]
     return replace(inbound, attachments=tuple(files))
 
 
-async def _tell_alone(inbound: Inbound, text: str, workspace: Workspace) -> None:
-    """Nobody else sees it, and nobody misses it when it fails."""
+async def _send_ephemeral(inbound: Inbound, text: str, workspace: Workspace) -> None:
+    """Post an ephemeral message. Failures are ignored."""
     _, channel = team_and_channel(inbound.place.chat)
     try:
-        async with asyncio.timeout(_ASIDE_S):
+        async with asyncio.timeout(_EPHEMERAL_TIMEOUT_S):
             await workspace.client.chat_postEphemeral(
                 channel=channel, user=inbound.user, text=text, thread_ts=inbound.place.thread or None
             )
     except FAILURES as error:
-        logger.debug("{} could not be told why it did nothing: {!r}", inbound.user, error)
+        logger.debug("slack: ephemeral message to {} failed: {!r}", inbound.user, error)
 
 
-async def _stored(inbound: Inbound, edge: ChatEdge, patience_s: float) -> str:
-    deadline = time.monotonic() + patience_s
+async def _take_with_retry(inbound: Inbound, chat_intake: ChatIntake, timeout_s: float) -> str:
+    deadline = time.monotonic() + timeout_s
     wait_s = _FIRST_WAIT_S
     while True:
         try:
-            return await edge.take(inbound)
+            return await chat_intake.take(inbound)
         except AlreadySeenError:
             return ""
-        except NOT_NOW as error:
+        except RETRYABLE as error:
             if time.monotonic() + wait_s > deadline:
                 raise
-            logger.info("{} is not taken yet, and is offered again: {}", inbound.id, error)
+            logger.info("slack: {} not stored yet, retrying: {}", inbound.id, error)
         except RefusedError as error:
-            logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
+            logger.error("slack: {} dropped: {}", inbound.id, error)
             return ""
         await asyncio.sleep(wait_s)
         wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
 
-def _whose(payload: Mapping[str, Any], workspaces: Mapping[str, Workspace]) -> Workspace | None:
+def _workspace_of(payload: Mapping[str, Any], workspaces: Mapping[str, Workspace]) -> Workspace | None:
     team = team_of(payload)
     if team in workspaces:
         return workspaces[team]
-    # An organisation's id, or none: with a single token there is no doubt.
+    # An organisation's id, or none: a single token is unambiguous.
     return next(iter(workspaces.values())) if len(workspaces) == 1 and not team.startswith("T") else None

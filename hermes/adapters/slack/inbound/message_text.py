@@ -1,4 +1,4 @@
-"""What a person wrote, without Slack's own notation: `<@U1>`, `<https://…|label>`, `&amp;` and their kind. Pure."""
+"""Conversion of Slack's notation (`<@U1>`, `<https://…|label>`, `&amp;`) to plain text. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def mentions(text: str, user: str) -> bool:
 
 
 def mentioned(text: str) -> list[str]:
-    """The ids of people that stand in it without a name."""
+    """Return the ids of people that are mentioned without a name."""
     return re.findall(r"<@([UW][A-Za-z0-9]+)>", text)
 
 
 def readable(text: str, user: str, name: str) -> str:
-    """As a person sees it. The bot's own name in front is dropped: everything that arrives is meant for it."""
+    """Return the text as a person sees it, without the bot's name at the start."""
     text = re.sub(rf"^\s*<@{re.escape(user)}(\|[^>]*)?>[\s,:]*", "", text)
     text = re.sub(rf"<@{re.escape(user)}(\|[^>]*)?>", f"@{name}", text)
     return sound(html.unescape(_TOKEN.sub(_shown, text)))

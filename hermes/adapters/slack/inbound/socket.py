@@ -1,8 +1,8 @@
-"""Socket Mode: Slack's events over a connection that we open. An envelope is acknowledged only after it is on disk.
+"""Socket Mode client: an envelope is acknowledged after its event is on disk.
 
-What is not acknowledged comes again, on this connection or the next. When Slack announces that it will close one, the
-next is opened first, and the old one is read until its end. A connection on which nothing comes, not even the answer
-to a ping, is dead.
+Slack redelivers unacknowledged envelopes, on this connection or the next. When Slack announces a close, the next
+connection is opened first, and the old one is read to its end. A connection without traffic, even without answers to
+pings, is closed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from hermes.adapters.slack.inbound.backfill import Backfill
 from hermes.adapters.slack.inbound.intake import SlackIntake
 from hermes.adapters.slack.workspace import SlackClient
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import ChatEdge
+from hermes.ports.chat import ChatIntake
 
 PING_S = 15.0
-_MAX_AT_ONCE = 1000  # envelopes in our hands; with more, the connection is not read for a while
+_MAX_AT_ONCE = 1000  # envelopes in progress; reading pauses beyond that
 _SHORT_LIVED_S = 5.0
 _MAX_FRAME = 16 << 20
 _CLOSE_S = 1.0
@@ -42,7 +42,7 @@ _Link: TypeAlias = aiohttp.ClientWebSocketResponse
 
 
 class Socket:
-    """The connections of one Slack app."""
+    """Connections of one Slack app."""
 
     def __init__(
         self,
@@ -59,35 +59,35 @@ class Socket:
         self._room = asyncio.Semaphore(_MAX_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, wire: SlackClient, app: AsyncWebClient, edge: ChatEdge) -> None:
-        """Until cancelled. Raises PlatformError, and can be run again."""
+    async def run(self, client: SlackClient, app: AsyncWebClient, chat_intake: ChatIntake) -> None:
+        """Receive until cancelled. Raises PlatformError; can be called again."""
         loop = asyncio.get_running_loop()
-        await wire.workspaces()  # with a bad token nothing could be answered
+        await client.workspaces()  # fail early with a bad token
         try:
             while True:
-                link = await self._open(wire, app, edge)
+                link = await self._open(client, app, chat_intake)
                 opened = loop.time()
                 self._backfill.opened()
                 self._opened()
                 replaced: asyncio.Future[bool] = loop.create_future()
-                self._spawn(self._read(link, wire, edge, replaced))
+                self._spawn(self._read(link, client, chat_intake, replaced))
                 announced = await replaced
                 if not announced:
                     self._backfill.closed()
                 if not announced and loop.time() - opened < _SHORT_LIVED_S:
                     raise PlatformError("Slack closed the connection right after it was opened")
         finally:
-            self._backfill.closed()  # first: what is in our hands goes back to Slack now
+            self._backfill.closed()  # first: events in progress are left for redelivery
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _open(self, wire: SlackClient, app: AsyncWebClient, edge: ChatEdge) -> _Link:
-        """A connection on which Slack has said hello."""
+    async def _open(self, client: SlackClient, app: AsyncWebClient, chat_intake: ChatIntake) -> _Link:
+        """Open a connection and wait for Slack's hello."""
         try:
             address = (await app.apps_connections_open(app_token=app.token or ""))["url"]
-            link = await wire.session.ws_connect(
+            link = await client.session.ws_connect(
                 address,
                 autoping=False,
                 proxy=app.proxy,
@@ -96,28 +96,30 @@ class Socket:
             )
         except FAILURES as error:
             raise platform_error(error) from error
-        frame = await self._next(link, edge)
+        frame = await self._next_frame(link, chat_intake)
         if frame is None or frame.get("type") != "hello":
             await link.close()
-            reason = str((frame or {}).get("reason") or "it was closed")
-            raise PlatformError(_FATAL.get(reason, f"Slack did not say hello on a new connection: {reason}"))
+            reason = str((frame or {}).get("reason") or "closed")
+            raise PlatformError(_FATAL.get(reason, f"Slack sent no hello on a new connection: {reason}"))
         return link
 
-    async def _read(self, link: _Link, wire: SlackClient, edge: ChatEdge, replaced: asyncio.Future[bool]) -> None:
+    async def _read(
+        self, link: _Link, client: SlackClient, chat_intake: ChatIntake, replaced: asyncio.Future[bool]
+    ) -> None:
         try:
-            while (frame := await self._next(link, edge)) is not None:
+            while (frame := await self._next_frame(link, chat_intake)) is not None:
                 if frame.get("type") == "disconnect":
-                    self._leave(str(frame.get("reason") or ""), replaced)
+                    self._on_disconnect(str(frame.get("reason") or ""), replaced)
                 elif "envelope_id" in frame:
                     await self._room.acquire()
-                    self._spawn(self._handle(frame, link, wire, edge))
+                    self._spawn(self._handle(frame, link, client, chat_intake))
         finally:
             await link.close()
             if not replaced.done():
                 replaced.set_result(False)
 
-    def _leave(self, reason: str, replaced: asyncio.Future[bool]) -> None:
-        logger.info("slack: the connection is going to be closed ({})", reason)
+    def _on_disconnect(self, reason: str, replaced: asyncio.Future[bool]) -> None:
+        logger.info("slack: connection will be closed by Slack ({})", reason)
         if replaced.done():
             return
         if reason in _FATAL:
@@ -125,48 +127,52 @@ class Socket:
         else:
             replaced.set_result(True)
 
-    async def _next(self, link: _Link, edge: ChatEdge) -> Mapping[str, Any] | None:
-        """The next frame that says something; None: there are no more."""
-        asked = False
+    async def _next_frame(self, link: _Link, chat_intake: ChatIntake) -> Mapping[str, Any] | None:
+        """Return the next text frame; None at the end of the connection."""
+        pinged = False
         while True:
             try:
                 frame = await link.receive(self._ping_s)
             except TimeoutError:
-                if asked:
-                    logger.warning("slack: nothing came for {:g} s; the connection is given up", 2 * self._ping_s)
+                if pinged:
+                    logger.warning("slack: no traffic for {:g} s; closing the connection", 2 * self._ping_s)
                     return None
-                asked = True
+                pinged = True
                 with suppress(ConnectionError):
                     await link.ping()
                 continue
-            asked = False
+            pinged = False
             match frame.type:
                 case aiohttp.WSMsgType.TEXT:
-                    edge.alive()
+                    chat_intake.alive()
                     if (found := _decoded(frame.data)) is not None:
                         return found
                 case aiohttp.WSMsgType.PING:
-                    edge.alive()
+                    chat_intake.alive()
                     with suppress(ConnectionError):
                         await link.pong(frame.data)
                 case aiohttp.WSMsgType.PONG:
-                    edge.alive()
+                    chat_intake.alive()
                 case aiohttp.WSMsgType.BINARY:
                     pass
                 case _:
                     return None
 
-    async def _handle(self, frame: Mapping[str, Any], link: _Link, wire: SlackClient, edge: ChatEdge) -> None:
+    async def _handle(
+        self, frame: Mapping[str, Any], link: _Link, client: SlackClient, chat_intake: ChatIntake
+    ) -> None:
         try:
-            await self._intake.take(str(frame["type"]), frame.get("payload") or {}, wire, edge)
-            # On a connection that is closed by now nobody hears it: Slack sends it again, and its id is known.
+            await self._intake.take(str(frame["type"]), frame.get("payload") or {}, client, chat_intake)
+            # If the connection is closed by now, Slack redelivers the envelope, and its id is known.
             with suppress(ConnectionError):
                 await link.send_json({"envelope_id": frame["envelope_id"]})
         except PlatformError as error:
-            logger.warning("slack: {} is left for Slack to deliver again: {}", frame["envelope_id"], error)
-        # The outermost edge of a task: a mistake with one envelope must not go unheard, nor end the others.
+            logger.warning(
+                "slack: envelope {} not acknowledged, Slack will redeliver it: {}", frame["envelope_id"], error
+            )
+        # Outermost handler of a task: an unexpected error of one envelope is logged and must not affect the others.
         except Exception as error:  # noqa: BLE001
-            logger.opt(exception=error).error("slack: {} could not be handled", frame["envelope_id"])
+            logger.opt(exception=error).error("slack: envelope {} failed", frame["envelope_id"])
         finally:
             self._room.release()
 
@@ -180,6 +186,6 @@ def _decoded(data: str) -> Mapping[str, Any] | None:
     try:
         found = json.loads(data)
     except ValueError:
-        logger.warning("slack: a frame is no JSON")
+        logger.warning("slack: received a frame that is not JSON")
         return None
     return found if isinstance(found, dict) else None

@@ -1,7 +1,7 @@
-"""Threads of others: whether we take part in one, and what was said there before we were called.
+"""Thread context: the bot's participation in a thread, and the messages before its first mention.
 
-Nothing is kept but a memory of threads looked at, which may be lost: Slack itself tells. We take part where we were
-called or have answered. What stands before the message that calls us for the first time comes along with it.
+Participation is cached and otherwise read from Slack: the bot takes part in a thread where it was mentioned or has
+answered. Earlier messages are added to the message that mentions it first.
 """
 
 from __future__ import annotations
@@ -22,66 +22,66 @@ from hermes.domain.values import dataclass
 from hermes.ports.chat import Foreign, ForeignKind
 
 _MAX_MESSAGES = 30
-_MAX_CHARACTERS = 2000  # of each
+_MAX_CHARACTERS = 2000  # per message
 _PAGE = 200
 _MAX_PAGES = 5
 _TRIES = 3
-_LONGEST_WAIT_S = 2.0  # Slack wants an answer within three seconds
+_LONGEST_WAIT_S = 2.0  # Slack's timeout is three seconds
 _MAX_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadContext:
-    ours: bool  # it is for us
-    foreign: tuple[Foreign, ...] = ()  # what was said in the thread before
+    ours: bool  # the message is for the bot
+    foreign: tuple[Foreign, ...] = ()  # earlier messages of the thread
 
 
 class Threads:
     def __init__(self, names: UserNames) -> None:
         self._names = names
-        self._part: dict[tuple[str, str], bool] = {}  # whether we take part
+        self._participates: dict[tuple[str, str], bool] = {}  # cached participation
 
-    async def look(self, workspace: Workspace, heard: ParsedEvent) -> ThreadContext:
-        """Raises PlatformError where nobody can tell whether the message is for us."""
-        place = heard.inbound.place
+    async def context_of(self, workspace: Workspace, event: ParsedEvent) -> ThreadContext:
+        """Return the context of a message. Raises PlatformError if it is unknown whether it is for the bot."""
+        place = event.inbound.place
         key = (place.chat, place.thread)
-        if not heard.in_thread:
+        if not event.in_thread:
             return ThreadContext(ours=True)
-        known = self._part.get(key)
-        if known or (known is False and not heard.sure):
+        known = self._participates.get(key)
+        if known or (known is False and not event.sure):
             return ThreadContext(ours=bool(known))
-        earlier = await self._earlier(workspace, heard)
-        taken_part = _taken_part(earlier, workspace.me, place.thread, direct=is_direct(_channel(heard)))
-        ours = heard.sure or taken_part or _began(earlier, workspace.me)
+        earlier = await self._earlier(workspace, event)
+        taken_part = _taken_part(earlier, workspace.identity, place.thread, direct=is_direct(_channel(event)))
+        ours = event.sure or taken_part or _began(earlier, workspace.identity)
         if not ours:
             self._remember(key, part=False)
-        first = ours and not taken_part and not heard.inbound.text.startswith("/")
+        first = ours and not taken_part and not event.inbound.text.startswith("/")
         return ThreadContext(
-            ours=ours, foreign=await self._told(earlier[-_MAX_MESSAGES:], workspace) if first else ()
+            ours=ours, foreign=await self._foreign(earlier[-_MAX_MESSAGES:], workspace) if first else ()
         )
 
-    def joined(self, heard: ParsedEvent) -> None:
-        """A message there was stored: from now on we take part."""
-        if heard.inbound.place.thread:
-            self._remember((heard.inbound.place.chat, heard.inbound.place.thread), part=True)
+    def joined(self, event: ParsedEvent) -> None:
+        """Note that a message was stored: the bot takes part from now on."""
+        if event.inbound.place.thread:
+            self._remember((event.inbound.place.chat, event.inbound.place.thread), part=True)
 
-    async def _told(self, earlier: Sequence[Mapping[str, Any]], workspace: Workspace) -> tuple[Foreign, ...]:
-        told = _told(earlier, workspace.me)
+    async def _foreign(self, earlier: Sequence[Mapping[str, Any]], workspace: Workspace) -> tuple[Foreign, ...]:
+        transcript = _transcript(earlier, workspace.identity)
         people = {user for message in earlier for user in (_author(message), *mentioned(_text(message)))}
-        others = sorted(people - {"", workspace.me.user})
-        if not told:
+        others = sorted(people - {"", workspace.identity.user})
+        if not transcript:
             return ()
-        named = with_names(told, await self._names.of(workspace, others))
+        named = with_names(transcript, await self._names.of(workspace, others))
         return (Foreign(kind=ForeignKind.THREAD, text=named),)
 
-    async def _earlier(self, workspace: Workspace, heard: ParsedEvent) -> Sequence[Mapping[str, Any]]:
+    async def _earlier(self, workspace: Workspace, event: ParsedEvent) -> Sequence[Mapping[str, Any]]:
         for left in reversed(range(_TRIES)):
             try:
-                return await _fetch(workspace, heard)
+                return await _fetch(workspace, event)
             except FAILURES as error:
                 final = code_of(error) and wait_of(error) is None
-                if final or (heard.sure and not left):
-                    logger.warning("slack: the thread of {} cannot be read: {}", heard.inbound.id, explain(error))
+                if final or (event.sure and not left):
+                    logger.warning("slack: cannot read the thread of {}: {}", event.inbound.id, explain(error))
                     return ()
                 if not left:
                     raise platform_error(error) from error
@@ -89,19 +89,19 @@ class Threads:
         return ()
 
     def _remember(self, key: tuple[str, str], *, part: bool) -> None:
-        if len(self._part) >= _MAX_REMEMBERED and key not in self._part:
-            del self._part[next(iter(self._part))]
-        self._part[key] = part
+        if len(self._participates) >= _MAX_REMEMBERED and key not in self._participates:
+            del self._participates[next(iter(self._participates))]
+        self._participates[key] = part
 
 
-async def _fetch(workspace: Workspace, heard: ParsedEvent) -> list[Mapping[str, Any]]:
-    """The messages before this one, the oldest first."""
-    place = heard.inbound.place
+async def _fetch(workspace: Workspace, event: ParsedEvent) -> list[Mapping[str, Any]]:
+    """Return the messages before this one, oldest first."""
+    place = event.inbound.place
     found: list[Mapping[str, Any]] = []
     cursor = None
     for _ in range(_MAX_PAGES):
         answer = await workspace.client.conversations_replies(
-            channel=_channel(heard), ts=place.thread, latest=place.message, limit=_PAGE, cursor=cursor
+            channel=_channel(event), ts=place.thread, latest=place.message, limit=_PAGE, cursor=cursor
         )
         found += answer.get("messages") or ()
         cursor = (answer.get("response_metadata") or {}).get("next_cursor")
@@ -110,8 +110,8 @@ async def _fetch(workspace: Workspace, heard: ParsedEvent) -> list[Mapping[str, 
     return [each for each in found if _moment(each) < float(place.message)]
 
 
-def _channel(heard: ParsedEvent) -> str:
-    return team_and_channel(heard.inbound.place.chat)[1]
+def _channel(event: ParsedEvent) -> str:
+    return team_and_channel(event.inbound.place.chat)[1]
 
 
 def _moment(message: Mapping[str, Any]) -> float:
@@ -126,31 +126,31 @@ def _author(message: Mapping[str, Any]) -> str:
     return str(message.get("user") or "")
 
 
-def _is_mine(message: Mapping[str, Any], me: SlackIdentity) -> bool:
-    return message.get("user") == me.user or bool(me.bot and message.get("bot_id") == me.bot)
+def _is_mine(message: Mapping[str, Any], identity: SlackIdentity) -> bool:
+    return message.get("user") == identity.user or bool(identity.bot and message.get("bot_id") == identity.bot)
 
 
-def _taken_part(earlier: Sequence[Mapping[str, Any]], me: SlackIdentity, thread: str, *, direct: bool) -> bool:
-    """Whether somebody has called us there, or we have answered."""
+def _taken_part(earlier: Sequence[Mapping[str, Any]], identity: SlackIdentity, thread: str, *, direct: bool) -> bool:
+    """Return True if the bot was mentioned there or has answered."""
     for message in earlier:
-        mine = _is_mine(message, me)
+        mine = _is_mine(message, identity)
         if mine and message.get("ts") != thread:
             return True
-        called = mentions(_text(message), me.user) or (direct and message.get("ts") != thread)
+        called = mentions(_text(message), identity.user) or (direct and message.get("ts") != thread)
         if called and not mine and not message.get("bot_id"):
             return True
     return False
 
 
-def _began(earlier: Sequence[Mapping[str, Any]], me: SlackIdentity) -> bool:
-    return bool(earlier) and _is_mine(earlier[0], me)
+def _began(earlier: Sequence[Mapping[str, Any]], identity: SlackIdentity) -> bool:
+    return bool(earlier) and _is_mine(earlier[0], identity)
 
 
-def _told(earlier: Sequence[Mapping[str, Any]], me: SlackIdentity) -> str:
+def _transcript(earlier: Sequence[Mapping[str, Any]], identity: SlackIdentity) -> str:
     lines = []
     for message in earlier:
-        text = readable(_text(message), me.user, me.name)[:_MAX_CHARACTERS].strip()
-        who = "you" if _is_mine(message, me) else f"@{_author(message) or message.get('username') or 'a bot'}"
+        text = readable(_text(message), identity.user, identity.name)[:_MAX_CHARACTERS].strip()
+        who = "you" if _is_mine(message, identity) else f"@{_author(message) or message.get('username') or 'a bot'}"
         if text:
             lines.append(f"{who}: {text}")
     return "\n".join(lines)

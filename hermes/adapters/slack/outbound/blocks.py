@@ -1,8 +1,8 @@
-"""A message as blocks, with buttons where it asks something, and what a press of one says.
+"""Messages as Slack blocks with buttons, and the data of a button press.
 
-A message that is changed does not carry the word "edited" when it is made of blocks. A button carries the question's
-token, which can be worked out again from the question, its own number, and the whole choice, which its label may have
-no room for: a press means the same after a restart.
+Edited messages made of blocks are not marked as edited. A button has the question's token, which can be derived again
+from the question, the index of the choice, and the whole choice, because its label may be shortened. So a press works
+after a restart.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SHAPE = re.compile(r"([A-Za-z0-9_-]{1,40}):(\d{1,4}):(.*)", re.DOTALL)
 
 
 def blocks(outgoing: OutboxMessage, text: str, *, last: bool) -> list[dict[str, Any]]:
-    """`text` is mrkdwn of at most SECTION characters. Buttons stand below the last part."""
+    """Build blocks from mrkdwn of at most SECTION characters. Buttons are below the last part."""
     section = {"type": "section", "text": {"type": "mrkdwn", "text": text}, "expand": True}
     return [section, *(_buttons(outgoing) if last else ())]
 
 
 def pressed(value: str) -> tuple[str, int, str] | None:
-    """The token, the number of the choice, and the choice; None: the button is none of ours."""
+    """Return the token, the index and the choice; None if it is not our button."""
     found = _SHAPE.fullmatch(value)
     return (found[1], int(found[2]), found[3]) if found else None
 

@@ -1,7 +1,7 @@
-"""Markdown, as models write it, as the mrkdwn that Slack understands.
+"""Conversion of Markdown, as models write it, to Slack's mrkdwn.
 
-The parser is markdown-it's. What Slack has no notation for is written out: lists with their marks, headings in bold,
-tables as they were typed. `&`, `<` and `>` are escaped everywhere, so that no text can ring anybody (`<!here>`).
+Elements without a notation are written out: lists with their marks, headings in bold, tables as typed. `&`, `<` and
+`>` are escaped everywhere, so that no text can notify people (`<!here>`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hermes.adapters.chat.markdown import BlockWriter, parser
 
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
 _LINK_SCHEMES = ("http://", "https://", "mailto:", "tel:", "slack://")
-_JOINT = "\u200b"  # Slack sees a mark only where a word ends; this ends one without being seen
+_JOINT = "\u200b"  # zero-width space: Slack recognises a mark only at a word boundary
 
 
 def to_mrkdwn(text: str) -> str:
@@ -31,7 +31,7 @@ def escape(text: str) -> str:
 class _Writer(BlockWriter):
     def __init__(self, lines: list[str]) -> None:
         super().__init__(lines)
-        self._bold = False  # Slack knows no bold within bold
+        self._bold = False  # Slack has no nested bold
 
     def _block(self, node: SyntaxTreeNode) -> str:
         match node.type:
@@ -109,7 +109,7 @@ class _Writer(BlockWriter):
         inner = self._joined(iter(node.children))
         self._bold = bold
         mark = _MARKS[node.type]
-        # A mark does not reach over a line's end.
+        # A mark does not span lines.
         return "\n".join(f"{mark}{line}{mark}" if line.strip() else line for line in inner.split("\n"))
 
 
@@ -121,7 +121,7 @@ def _leaves(node: SyntaxTreeNode) -> Iterator[SyntaxTreeNode]:
 
 
 def _link(address: str, shown: str) -> str:
-    """A link where Slack takes it for one; otherwise what it says, and where it leads."""
+    """Return a link if Slack supports its scheme, else the text and the address."""
     if not address.startswith(_LINK_SCHEMES):
         return f"{shown} ({escape(address)})" if shown else escape(address)
     target = escape(address).replace("|", "%7C")
@@ -135,5 +135,5 @@ def _code(content: str) -> str:
 
 
 def _indented(block: str) -> str:
-    """What stands below an item's first line stands under its text."""
+    """Indent the lines below a list item's first line."""
     return block.replace("\n", "\n  ") if "```" not in block else block

@@ -1,8 +1,8 @@
-"""A long text as messages that Slack takes: a block holds 3,000 characters of mrkdwn.
+"""Split of a long text into Slack messages: a block holds 3,000 characters of mrkdwn.
 
-Cut before it is converted, with room for what the notation adds. Nothing is converted to find out, as that takes
-milliseconds a part: only escapes are counted, which can make a text five times as long. A part whose markup does not
-fit after all goes without. The same text gives the same parts.
+The text is cut before the conversion, with room for the notation. Converting to measure would take milliseconds per
+part, so only escapes are counted; they can make a text five times as long. A part whose markup does not fit is sent
+without markup. The same text gives the same parts.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from hermes.adapters.slack.outbound.blocks import SECTION
 from hermes.adapters.slack.outbound.mrkdwn import escape, to_mrkdwn
 
 _LIMIT = 2600
-_MIN = 400  # what an escape makes five times as long still fits
+_MIN = 400  # fits even if escapes make it five times as long
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """At least one, none of them blank."""
+    """Split the text. Returns at least one part; no part is blank."""
     return tuple(piece for part in split(text, _LIMIT) for piece in _fitting(part, _LIMIT))
 
 
 def shown(part: str) -> str:
-    """The part as mrkdwn that fits into a block."""
+    """Convert a part to mrkdwn that fits into a block."""
     marked_up = to_mrkdwn(part)
     if marked_up.strip() and len(marked_up) <= SECTION:
         return marked_up
     plain = escape(part)
-    # Never within an escape, of which a half would be shown as it is.
+    # Never cut within an escape.
     return plain if len(plain) <= SECTION else escape(part[: SECTION // 5])
 
 

@@ -1,8 +1,8 @@
-"""Signs that somebody is at work: eyes on a message that waits or is being answered, a check mark when it was, a
-cross when that failed, and the status line of an assistant's thread, until the turn is over.
+"""Progress indicators: an eyes reaction on a message that waits or is being answered, a check mark or cross at its
+end, and the status line of an assistant thread during the turn.
 
-Decoration: nothing waits for it, and what fails is left out. Slack lets a workspace take back some twenty reactions a
-minute: with more messages than that, some go without. Eyes that were put on are always taken off.
+Optional: nothing waits for it, and failures are ignored. Slack allows about twenty removed reactions a minute per
+workspace; beyond that, some messages get none. A reaction that was added is always removed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hermes.adapters.slack.workspace import Workspace
 from hermes.domain.types import Place, TurnEnd
 
 _WORKING = "eyes"
-_ENDED = {TurnEnd.ANSWERED: "white_check_mark", TurnEnd.FAILED: "x"}  # of one that was stopped nothing is left
+_ENDED = {TurnEnd.ANSWERED: "white_check_mark", TurnEnd.FAILED: "x"}  # a stopped turn gets none
 _STATUS = "is thinking…"
 _HARMLESS = {"already_reacted", "no_reaction", "message_not_found"}
 _MAX_REMEMBERED = 4096
 _REACT_EVERY_S = 3.0
 _REACTIONS_AT_ONCE = 20
-_AT_ONCE = 4  # calls: they must not get in the way of those that matter
-_STATUS_EVERY_S = 60.0  # Slack shows one for two minutes
+_AT_ONCE = 4  # concurrent calls: keep the pool free for messages
+_STATUS_EVERY_S = 60.0  # Slack shows a status for two minutes
 
 
 class Progress:
@@ -39,10 +39,10 @@ class Progress:
         self._reactions = reactions
         self._tasks: set[asyncio.Task[None]] = set()
         self._turnstile = asyncio.Semaphore(_AT_ONCE)
-        self._working: dict[tuple[str, str], float] = {}  # messages that carry the eyes, and since when
+        self._working: dict[tuple[str, str], float] = {}  # messages with the eyes reaction, and since when
         self._room = Allowance(every_s=_REACT_EVERY_S, at_once=_REACTIONS_AT_ONCE)
-        self._status_at: dict[tuple[str, str], float] = {}  # when a thread's status is to be set again
-        self._lines: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()  # one a thread
+        self._status_at: dict[tuple[str, str], float] = {}  # when to set a thread's status again
+        self._lines: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()  # one per thread
         self._quiet_until: dict[str, float] = {}  # by team
 
     def working(self, workspace: Workspace, place: Place) -> None:
@@ -50,7 +50,7 @@ class Progress:
         now = time.monotonic()
         message = (place.chat, place.message)
         if place.message and message not in self._working and self._may_react(workspace, now):
-            self._room.take(workspace.me.team, now)
+            self._room.take(workspace.identity.team, now)
             _remember(self._working, message, now)
             self._spawn(workspace, partial(self._begin, workspace, channel, place.message))
         thread = (place.chat, place.thread)
@@ -62,22 +62,22 @@ class Progress:
         now = time.monotonic()
         self._clear_status(workspace, place)
         began = self._working.pop((place.chat, place.message), None) is not None
-        # Where we did not put the eyes on, the daemon before us may have.
+        # The daemon of the last boot may have added the reaction.
         if place.message and (began or self._may_react(workspace, now)):
             if not began:
-                self._room.take(workspace.me.team, now)
+                self._room.take(workspace.identity.team, now)
             _, channel = team_and_channel(place.chat)
             self._spawn(workspace, partial(self._finish, workspace, channel, place.message, end))
 
     def _clear_status(self, workspace: Workspace, place: Place) -> None:
-        """Slack does so itself when something new is said, and not when an answer ends by a change."""
+        """Clear the status. Slack does so for a new message, but not for an edit."""
         thread = (place.chat, place.thread)
         if self._status_at.get(thread, math.inf) < math.inf:
             del self._status_at[thread]
             self._spawn(workspace, partial(self._set_status, workspace, place, ""))
 
     def _may_react(self, workspace: Workspace, now: float) -> bool:
-        return self._reactions and self._room.has_room(workspace.me.team, now)
+        return self._reactions and self._room.has_room(workspace.identity.team, now)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -93,7 +93,7 @@ class Progress:
         await workspace.client.reactions_remove(channel=channel, timestamp=message, name=_WORKING)
 
     async def _set_status(self, workspace: Workspace, place: Place, status: str) -> None:
-        """One after the other in a thread: the last one is to stay."""
+        """Set a thread's status. Serialised per thread, so that the last one stays."""
         _, channel = team_and_channel(place.chat)
         thread = (place.chat, place.thread)
         async with self._lines.setdefault(thread, asyncio.Lock()):
@@ -104,12 +104,12 @@ class Progress:
                     channel_id=channel, thread_ts=place.thread, status=status
                 )
             except FAILURES as error:
-                if code_of(error) and wait_of(error) is None:  # it is no assistant's
+                if code_of(error) and wait_of(error) is None:  # not an assistant thread
                     _remember(self._status_at, thread, math.inf)
                 raise
 
     def _spawn(self, workspace: Workspace, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        if self._quiet_until.get(workspace.me.team, 0.0) > time.monotonic():
+        if self._quiet_until.get(workspace.identity.team, 0.0) > time.monotonic():
             return
 
         async def run() -> None:
@@ -125,9 +125,9 @@ class Progress:
             await work
         except FAILURES as error:
             if (wait_s := wait_of(error)) is not None:
-                self._quiet_until[workspace.me.team] = time.monotonic() + wait_s
+                self._quiet_until[workspace.identity.team] = time.monotonic() + wait_s
             if code_of(error) not in _HARMLESS:
-                logger.debug("slack: a sign of progress was left out: {}", explain(error))
+                logger.debug("slack: progress indicator failed: {}", explain(error))
 
 
 def _remember(known: dict[tuple[str, str], float], what: tuple[str, str], at: float) -> None:

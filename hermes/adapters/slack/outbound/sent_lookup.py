@@ -1,7 +1,7 @@
-"""Whether a message arrived whose answer was lost. Each of ours says in its metadata what it is.
+"""Lookup of a sent message whose confirmation was lost, by its metadata.
 
-A message that shows a file cannot: it is known by the file's id, as long as we remember that, and else by its name
-and size, among those since the message that is answered.
+A message with a file has no metadata: it is found by the file's id if known, else by name and size, among the
+messages since the one that it answers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from hermes.domain.values import dataclass
 _EVENT = "hermes_reply"
 _PAGE = 200
 _MAX_PAGES = 25
-_SKEW_S = 3600.0  # between Slack's clock and ours, where only ours can tell how far to look back
+_SKEW_S = 3600.0  # clock skew between Slack and us, if only our clock limits the search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentFile:
-    """What is known of one that may have been shown."""
+    """Description of a file that may have been sent."""
 
     name: str
-    size_bytes: int | None  # None: ours is not there any more
-    id: str  # empty: it was another daemon that sent it
+    size_bytes: int | None  # None: the local file is gone
+    id: str  # empty if an earlier boot sent it
 
     def is_shown_as(self, file: Mapping[str, Any]) -> bool:
         if self.id:
@@ -40,7 +40,7 @@ def label(outgoing: OutboxMessage, part: int) -> dict[str, Any]:
 async def find(
     workspace: Workspace, channel: str, outgoing: OutboxMessage, part: int, file: SentFile | None
 ) -> str | None:
-    """The message's timestamp, or the id of the file it shows. Looks no further back than to what it answers."""
+    """Return the message's timestamp, or the id of its file. Searches back to the message that it answers."""
     client = workspace.client
     place = outgoing.place
     oldest = place.message or place.thread or f"{max(0.0, outgoing.at - _SKEW_S):.6f}"
@@ -59,7 +59,7 @@ async def find(
         for message in answer.get("messages") or ():
             if _is(message, outgoing, part):
                 return str(message["ts"])
-            if file is not None and message.get("user") == workspace.me.user:
+            if file is not None and message.get("user") == workspace.identity.user:
                 shown = (str(each["id"]) for each in message.get("files") or () if file.is_shown_as(each))
                 if found := next((each for each in shown if each not in outgoing.sent), ""):
                     return found

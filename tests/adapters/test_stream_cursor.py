@@ -18,7 +18,7 @@ def test_replies_are_set_off_by_a_blank_line() -> None:
     assert spoken.rest("Found it.") == " it."
 
 
-def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -> None:
+def test_repeated_identical_text_continues_without_a_break() -> None:
     spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()
@@ -26,7 +26,7 @@ def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -
     assert spoken.rest("one two three") == ""
 
 
-def test_a_reply_that_is_said_again_in_other_words_is_set_off_and_sent_whole() -> None:
+def test_repeated_different_text_is_sent_whole_after_a_note() -> None:
     spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()
@@ -42,7 +42,7 @@ def test_a_shorter_reply_than_what_was_sent_is_sent_whole() -> None:
     assert spoken.rest("one") == f"{STARTS_AGAIN}one"
 
 
-def test_a_shorter_reply_before_the_last_is_told_with_the_next_text() -> None:
+def test_shorter_repeated_text_is_noted_with_the_next_text() -> None:
     spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()

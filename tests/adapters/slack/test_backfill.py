@@ -28,7 +28,7 @@ from tests.support.slack_state import BOT_USER, TEAM
 
 ME = f"<@{BOT_USER}>"
 NOTE = "slack.heard_until"
-DONE = f"slack: nothing is missing any more in {TEAM}"
+DONE = f"slack: backfill of {TEAM} finished"
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ async def test_what_was_missed_is_taken_in_its_order_and_only_once(
         edge.notes[NOTE] = json.dumps({TEAM: time.time() - 60}).encode()
 
 
-async def test_a_thread_that_began_long_ago_is_looked_at_if_it_is_a_conversation(
+async def test_old_thread_of_a_conversation_is_backfilled(
     server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
     async with life(server, edge):
@@ -114,7 +114,7 @@ async def test_a_thread_that_began_long_ago_is_looked_at_if_it_is_a_conversation
         await until(lambda: edge.texts == ["hello", "go on"])
 
 
-async def test_the_first_daemon_of_all_looks_at_nothing_and_notes_when_it_was_there(server: SlackServer) -> None:
+async def test_first_boot_saves_the_read_position_without_backfill(server: SlackServer) -> None:
     edge = FakeEdge()
     missed(server, "D1", "before Hermes came")
     began = time.time()
@@ -126,7 +126,7 @@ async def test_the_first_daemon_of_all_looks_at_nothing_and_notes_when_it_was_th
 
 
 @pytest.mark.parametrize(("away_s", "looked_s"), [(3600.0, 3600.0 + MARGIN_S), (9e6, LONGEST_S), (-500.0, MARGIN_S)])
-async def test_it_is_looked_back_a_little_further_and_never_for_more_than_a_day(
+async def test_backfill_starts_with_a_margin_and_is_limited_to_a_day(
     away_s: float, looked_s: float, server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
     edge.notes[NOTE] = json.dumps({TEAM: time.time() - away_s}).encode()
@@ -137,9 +137,7 @@ async def test_it_is_looked_back_a_little_further_and_never_for_more_than_a_day(
     assert time.time() - oldest == pytest.approx(looked_s, abs=30)
 
 
-async def test_live_messages_do_not_wait_while_slack_wants_to_be_left_alone(
-    server: SlackServer, edge: FakeEdge
-) -> None:
+async def test_rate_limited_backfill_does_not_delay_live_events(server: SlackServer, edge: FakeEdge) -> None:
     missed(server, "D1", "missed")
     server.fail("conversations.history", Fault.flood(300), Fault.flood(1))
     async with life(server, edge):
@@ -159,7 +157,7 @@ async def test_a_look_that_failed_is_made_again_by_the_next_connection(
     before = heard_until(edge)
     server.fail("conversations.history", Fault.bad_gateway())
     async with life(server, edge):
-        await until(lambda: any("is looked for again later" in line for line in said))
+        await until(lambda: any("failed, retrying later" in line for line in said))
     assert edge.taken == []
     assert heard_until(edge) == before
     async with life(server, edge):
@@ -168,7 +166,7 @@ async def test_a_look_that_failed_is_made_again_by_the_next_connection(
     assert heard_until(edge) > before
 
 
-async def test_a_scope_that_is_missing_is_named_once_and_hides_nothing_else(
+async def test_missing_scope_is_logged_once_and_hides_nothing_else(
     server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
     server.scopes -= {"channels:read", "channels:history"}
@@ -181,12 +179,10 @@ async def test_a_scope_that_is_missing_is_named_once_and_hides_nothing_else(
     await adapter.close()
     assert edge.texts == ["hello"]
     [line] = [each for each in said if "channels:read" in each]
-    assert "`hermes slack manifest` has all of them" in line
+    assert "`hermes slack manifest` lists all scopes" in line
 
 
-async def test_a_message_that_waits_to_be_taken_keeps_the_moment_where_it_was(
-    server: SlackServer, edge: FakeEdge, said: list[str]
-) -> None:
+async def test_waiting_event_holds_the_read_position(server: SlackServer, edge: FakeEdge, said: list[str]) -> None:
     began, later_s = time.time(), [0.0]
     async with life(server, edge, clock=lambda: began + later_s[0]):
         await until(lambda: DONE in said)
@@ -202,7 +198,7 @@ async def test_a_message_that_waits_to_be_taken_keeps_the_moment_where_it_was(
         await until(lambda: edge.texts == ["not now"])
 
 
-async def test_a_connection_that_broke_is_a_gap_and_one_that_was_replaced_is_none(
+async def test_broken_connection_is_a_gap_and_replaced_one_is_not(
     server: SlackServer, adapter: SlackAdapter, edge: FakeEdge, said: list[str]
 ) -> None:
     async with listening(adapter, edge) as task:
@@ -218,13 +214,11 @@ async def test_a_connection_that_broke_is_a_gap_and_one_that_was_replaced_is_non
         await until(lambda: edge.texts == ["in between"])
 
 
-async def test_a_gap_while_the_last_one_is_looked_into_is_looked_into_as_well(
-    server: SlackServer, edge: FakeEdge, said: list[str]
-) -> None:
-    wire = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
+async def test_gap_during_a_backfill_is_filled_too(server: SlackServer, edge: FakeEdge, said: list[str]) -> None:
+    client = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     intake, pace = SlackIntake(SlackAddressing()), Allowance(every_s=0, at_once=1)
-    backfill = Backfill(intake, ReadPosition(), pace=pace, clock=time.time, said=set())
-    looking = asyncio.create_task(backfill.run(wire, edge))
+    backfill = Backfill(intake, ReadPosition(), allowance=pace, clock=time.time, warned=set())
+    looking = asyncio.create_task(backfill.run(client, edge))
     missed(server, "D1", "one")
     server.fail("conversations.history", Fault(delay_s=0.3))
     backfill.opened()
@@ -236,7 +230,7 @@ async def test_a_gap_while_the_last_one_is_looked_into_is_looked_into_as_well(
     await until(lambda: edge.texts == ["one", "two"])
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
-    await wire.close()
+    await client.close()
 
 
 async def test_a_workspace_whose_app_is_down_was_not_heard(

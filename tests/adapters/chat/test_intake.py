@@ -67,7 +67,7 @@ async def test_a_chat_that_has_moved_goes_on_with_its_conversations() -> None:
         assert await here.desk.former_id("g3") == "g"
 
 
-async def test_an_adapter_is_told_where_conversations_were_lately_and_what_it_noted_in_an_earlier_life() -> None:
+async def test_adapter_reads_recent_places_and_saved_notes() -> None:
     async with edge() as here:
         first, second = await here.says("ann", "a", "g", thread="t"), await here.says("bob", "b")
         await here.desk.note("slack.x", b"1")
@@ -106,18 +106,18 @@ async def asked_in_a_thread(here: Edge) -> str:
     return button_token(turn.id, "c1")
 
 
-async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() -> None:
+async def test_only_the_starter_can_press_buttons_in_a_shared_conversation() -> None:
     async with edge(admins=("ann",)) as here:
         token = await asked_in_a_thread(here)
         await here.says("bob", "once", "g", thread="t", answers=token)
         assert here.here.agent.acts == []
-        assert here.aside == "This question is for whoever began the conversation."
+        assert here.aside == "Only the person who started the conversation can answer this."
         await here.says("eve", "once", "g", thread="t", answers=token)  # who may not talk here
-        assert here.aside == "This question is for whoever began the conversation."
+        assert here.aside == "Only the person who started the conversation can answer this."
         pressed = await here.says("ann", "once", "g", thread="t", answers=token)
         assert here.aside == ""
         await here.here.finish_tool()
-        assert "not open any more" in await here.desk.take(pressed)  # comes again
+        assert "no longer open" in await here.desk.take(pressed)  # comes again
         assert (
             here.outgoing == []
         )  # nothing was said to all; the session's own record has the question say its answer
@@ -133,7 +133,7 @@ async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> N
         assert turn is not None
         await here.says("bob", "once", "g", answers=button_token(turn.id, "c1"))
         assert here.here.agent.acts == []
-        assert here.aside == "Only the owner and the admins of this Hermes may answer this."
+        assert here.aside == "Only the owner and the admins of this Hermes can answer this."
         assert here.outgoing == []
 
 
@@ -148,7 +148,7 @@ async def test_other_members_of_a_thread_do_not_decide_what_runs_in_it(command: 
         assert not (await here.here.session(session)).preferences.yolo
 
 
-async def test_whoever_may_talk_in_a_thread_may_stop_it_and_elsewhere_each_their_own() -> None:
+async def test_thread_members_can_stop_a_shared_turn() -> None:
     async with edge() as here:
         await here.says("ann", "hello", "g", thread="t")
         await here.says("eve", "/stop", "g", thread="t")  # who may not talk there is not heard
@@ -218,7 +218,7 @@ async def test_of_an_album_that_a_crash_tore_the_rest_is_taken_once(
 # ---------------------------------------------------------------- choices
 
 
-async def test_a_command_that_offers_choices_has_buttons_that_outlive_a_restart() -> None:
+async def test_command_buttons_work_after_a_restart() -> None:
     async with edge() as here:
         first = await here.says("ann", "/model", "g")
         offered = here.outgoing[-1]
@@ -241,7 +241,7 @@ async def test_only_whom_it_was_offered_can_press_a_choice() -> None:
     async with edge() as here:
         first = await here.says("ann", "/reasoning", "g", thread="t")
         await here.says("bob", "high", "g", thread="t", answers=token_of(here.outgoing[-1]), choice=4)
-        assert "somebody else's choice" in here.aside
+        assert "for another person" in here.aside
         assert len(here.outgoing) == 1
         assert await here.session(first) is None  # it would have begun one
 
@@ -253,7 +253,7 @@ async def test_a_restart_is_asked_about_first_and_happens_once() -> None:
         assert (asked.text.startswith("Restart Hermes?"), asked.choices) == (True, ("yes", "no"))
         assert here.here.restarts == []
         await here.says("bob", "yes", "g", answers=token_of(asked), choice=0, message="m9")
-        assert "somebody else's choice" in here.aside
+        assert "for another person" in here.aside
         here.restart()
         for _ in range(2):  # before the buttons are gone
             await here.says("ann", "yes", "g", answers=token_of(asked), choice=0, message="m9")
@@ -285,7 +285,7 @@ async def test_new_is_answered_by_a_typed_word(typed: str, fresh: bool | None) -
         assert len(here.composed) == before + 1
 
 
-async def test_typed_yes_answers_neither_an_old_question_nor_one_of_somebody_else() -> None:
+async def test_typed_yes_ignores_old_questions_and_those_of_others() -> None:
     async with edge() as here:
         first = await here.says("ann", "a", "g")
         await here.here.answer()
@@ -312,7 +312,7 @@ async def test_several_turns_are_taken_back_only_when_that_was_meant() -> None:
         asked = here.outgoing[-1]
         assert asked.choices == ("yes, 2 turns", "no")
         await here.says("ann", "no", answers=token_of(asked), choice=1, message="m50")
-        assert here.told("ann")[-1] == "Nothing was taken back."
+        assert here.told("ann")[-1] == "Nothing was undone."
         assert await here.here.transcript(session) == ["a", "yes", "b", "yes", "c", "yes", "d", "yes"]
         for _ in range(2):
             await here.says("ann", "yes, 2 turns", answers=token_of(asked), choice=0, message="m51")
@@ -371,7 +371,7 @@ async def test_a_part_that_comes_again_is_taken_once() -> None:
         assert await here.here.transcript(session) == ["a" * 100, "the end", "yes"]
 
 
-async def test_whoever_writes_more_than_may_wait_is_told_once_and_holds_up_nobody() -> None:
+async def test_full_queue_is_reported_once_and_blocks_no_other_chat() -> None:
     async with edge() as here, asyncio.timeout(10):
         for number in range(20):
             first = await here.says("ann", f"number {number}")
@@ -379,7 +379,7 @@ async def test_whoever_writes_more_than_may_wait_is_told_once_and_holds_up_nobod
         assert session is not None
         assert len((await here.here.session(session)).queue) == 4
         [told] = here.told("ann")
-        assert told.startswith("Nothing more is taken for now: 4 messages already wait")
+        assert told.startswith("Your message was not accepted: 4 messages already wait")
         here.here.now += 60
         await here.says("ann", "and now?")
         assert len(here.told("ann")) == 2
@@ -408,7 +408,7 @@ async def test_an_edit_replaces_what_waits_and_nothing_else() -> None:
         assert here.outgoing == []
 
 
-async def test_a_message_that_is_deleted_while_it_waits_is_dropped_and_nothing_else() -> None:
+async def test_deleted_waiting_message_is_dropped() -> None:
     async with edge() as here:
         first = await here.says("ann", "first")
         waiting = await here.says("ann", "never mind")

@@ -93,7 +93,7 @@ async def test_everybody_whom_a_star_lets_in_is_a_guest() -> None:
     assert await here.role(did("*", "x")) is Role.GUEST
 
 
-async def test_who_is_heard_only_because_of_the_place_can_talk_and_choose_no_home() -> None:
+async def test_guest_of_an_open_place_cannot_set_the_home() -> None:
     async with edge(open_places=("g",)) as here:
         first = await here.says("eve", "hello", "g")
         assert await here.session(first) is not None

@@ -27,7 +27,7 @@ def test_after_a_start_replies_do_not_grow_for_a_while() -> None:
     )
 
 
-def test_a_workspace_takes_a_few_new_messages_at_once_and_then_one_after_the_other() -> None:
+def test_workspace_limit_allows_a_burst_and_then_a_steady_rate() -> None:
     messages = SlackRateLimiter(SlackLimits(every_s=0.5, at_once=3), 0.0).messages
     assert [messages.take("T1", 100.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.5, 1.0]
     assert messages.take("T2", 100.0) == 0.0
