@@ -1,4 +1,4 @@
-"""A process that somebody else started, by its number."""
+"""Handle on a process that another program started, by pid."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedProcess:
     pid: int
-    descriptor: int | None  # None: the system has none, and the number could come to mean another process
+    descriptor: int | None  # pidfd; None where the system has none: the pid could be reused then
 
 
 @contextmanager
 def process_of(pid: Any) -> Iterator[WatchedProcess | None]:
-    """Yield a handle on the process; None if there is none to wait for."""
+    """Yield a handle on the process; None if it does not run."""
     if not hasattr(os, "pidfd_open"):  # not Linux
         yield WatchedProcess(pid=pid, descriptor=None) if isinstance(pid, int) and lives(pid) else None
         return
@@ -48,6 +48,6 @@ def lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's by now
+    except PermissionError:  # the pid was reused by another user
         return False
     return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes.app.factories.preflight import preflight
 from hermes.app.service_unit import MARK, NAME, Installation, make_unit
-from hermes.cli.output import one_line, print_json, print_table, say
+from hermes.cli.output import one_line, print_json, print_table, print_text
 from hermes.cli.systemd import ServiceError, Systemd
 from hermes.config.home import Home, is_free
 from hermes.config.loader import load_config
@@ -36,7 +36,7 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.print:
         print(unit, end="")
         for hint in _lacking(home, environ):
-            say(f"hermes: {hint}", file=sys.stderr)
+            print_text(f"hermes: {hint}", file=sys.stderr)
         return 0
     systemd.require()
     if args.system:
@@ -44,9 +44,9 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     existed = _write(systemd.unit_file, unit)
     systemd.do("daemon-reload")
     systemd.do("enable", NAME)
-    say(f"{'Renewed' if existed else 'Installed'} {systemd.unit_file}; it starts at boot.")
+    print_text(f"{'Renewed' if existed else 'Installed'} {systemd.unit_file}; it starts at boot.")
     for hint in _hints(systemd, home, environ, running=systemd.properties().get("ActiveState") == "active"):
-        say(f"  {hint}", indent="  ")
+        print_text(f"  {hint}", indent="  ")
     return 0
 
 
@@ -151,7 +151,7 @@ def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise ServiceError(f"{systemd.unit_file} cannot be removed: {error.strerror}") from error
     systemd.do("daemon-reload")
     data = _home(environ, system=args.system).data_dir
-    say(f"The service is gone; everything in {data} stays.")
+    print_text(f"The service is gone; everything in {data} stays.")
     return 0
 
 
@@ -184,7 +184,7 @@ def _act(systemd: Systemd, verb: str, done: str) -> int:
         systemd.do(verb, NAME)
     except ServiceError as error:
         raise ServiceError(f"{error} (`{systemd.journal}` tells more)") from None
-    say(done)
+    print_text(done)
     return 0
 
 
@@ -232,17 +232,19 @@ def _is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
 
 def _tell(report: Mapping[str, object], systemd: Systemd) -> None:
     if not report["installed"]:
-        say("The service is not installed; `hermes service install` does that.")
+        print_text("The service is not installed; `hermes service install` does that.")
         return
     row = [NAME, systemd.level, report["state"], "yes" if report["enabled"] else "no", report["pid"] or "-",
            report["restarts"], report["since"] or "-"]  # fmt: skip
     columns = ["SERVICE", "LEVEL", "STATE", "AT BOOT", "PID", "RESTARTS", "SINCE"]
     print_table(columns, [[str(each) for each in row]], drop=("RESTARTS", "PID", "LEVEL"))
     if report["says"]:
-        say(f"It says: {one_line(str(report['says']))}")
+        print_text(f"It says: {one_line(str(report['says']))}")
     if report["active"] == "failed":
-        say(f"It ended with {report['result']}, exit code {report['exit_code']}; `{systemd.journal}` tells more.")
+        print_text(
+            f"It ended with {report['result']}, exit code {report['exit_code']}; `{systemd.journal}` tells more."
+        )
     if not report["up_to_date"]:
-        say("The unit was made for other settings than these; `hermes service install` renews it.")
+        print_text("The unit was made for other settings than these; `hermes service install` renews it.")
     if os.geteuid() and not systemd.system and not systemd.lingers():
-        say("It ends when you log out; `loginctl enable-linger` changes that.")
+        print_text("It ends when you log out; `loginctl enable-linger` changes that.")

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-_CLONE = Path(__file__).parent.parent
+_CLONE = Path(__file__).parents[2]
 
 
 def install_line(extra: str, *, clone: Path = _CLONE) -> str:

@@ -31,14 +31,14 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
 
         refused = daemon.hermes("restore", str(target))
         assert refused.returncode == 75
-        assert "`hermes stop` it first, then restore" in refused.stderr
+        assert "run `hermes stop`, then restore again" in refused.stderr
         key = daemon.key
         daemon.terminate()
 
         restored = daemon.hermes("restore", str(target))
         assert (restored.returncode, restored.stderr) == (0, "")
         assert "is in place in" in restored.stdout
-        assert "What was there before is kept in" in restored.stdout
+        assert "The old contents are kept in" in restored.stdout
         daemon.start()
         assert daemon.key == key
         answer = daemon.ask("Who am I?", session).text

@@ -119,7 +119,7 @@ def test_a_daemon_that_takes_no_calls_is_silent_not_gone(client: AdminClient, ho
                 caller = stack.enter_context(socket.socket(socket.AF_UNIX))
                 caller.setblocking(False)
                 caller.connect(str(home.socket))
-        with pytest.raises(SilentError, match="does not take calls"):
+        with pytest.raises(SilentError, match="does not accept connections"):
             client.get("/info", timeout_s=0.05)
 
 

@@ -50,7 +50,7 @@ def test_check_warns_of_an_empty_file(home: Home, capsys: pytest.CaptureFixture[
 def test_check_names_what_the_environment_sets(home: Home, hermes: Hermes) -> None:
     done = hermes("config", "check", HERMES_LOG_LEVEL="error", HERMES_API_PORT="0")
     assert done.stdout.splitlines() == [
-        f"{home.config_file}: good (there is no file, so all other settings are at their defaults)",
+        f"{home.config_file}: good (there is no file, so all other settings have their defaults)",
         "set by the environment: HERMES_API_PORT, HERMES_LOG_LEVEL",
         SHELL,
     ]
@@ -115,9 +115,7 @@ def test_check_misses_the_models_key(
     with lock(home):  # as a daemon does
         assert main(["config", "check"]) == 78
     note, _ = capsys.readouterr().err.splitlines()
-    assert note.startswith(
-        f"hermes: {SHELL}; the daemon that runs (pid {os.getpid()}) has its own, and `hermes reload`"
-    )
+    assert note.startswith(f"hermes: {SHELL}; the running daemon (pid {os.getpid()}) has its own: `hermes reload`")
 
 
 def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> None:
@@ -148,7 +146,7 @@ def test_check_knows_the_keys_of_the_service_and_says_that_this_shell_has_them_n
     assert done.returncode == 0
     good, warning, _ = done.stdout.splitlines()
     assert good == f"{home.config_file}: good"
-    assert warning.startswith("warning: this holds for the service only, not for this shell: ")
+    assert warning.startswith("warning: valid for the service only, not for this shell: ")
     assert "the Telegram bot's token is missing" in warning
 
 

@@ -22,13 +22,13 @@ from tests.cli.test_inspect import VIEW, session
 @pytest.mark.parametrize(
     ("verb", "phase", "said"),
     [
-        ("end", "ended", "Ended s1 for good (asked for); the next message starts a fresh session."),
+        ("end", "ended", "Ended s1 (asked for). The next message starts a new session."),
         (
             "suspend",
             "suspended",
-            "Suspended s1 (asked for) until `hermes resume s1`; the next message starts a fresh session.",
+            "Suspended s1 (asked for) until `hermes resume s1`. The next message starts a new session.",
         ),
-        ("resume", "running", "Resumed s1; it is running now and takes messages again."),
+        ("resume", "running", "Resumed s1; it is running now and accepts messages again."),
     ],
 )
 def test_a_verb_is_done_to_one_session(
@@ -51,8 +51,8 @@ def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pyt
     admin.routes["POST /sessions/s1/resume"] = Answer(body=resumed)
     assert main(["resume", "s1"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("Resumed s1; it is idle now and takes what is said under its id (`hermes chat -r s1`).")
-    assert said.endswith("s3 had taken over meanwhile and stays as it is.\n")
+    assert said.startswith("Resumed s1; it is idle now and accepts messages sent to its id (`hermes chat -r s1`).")
+    assert said.endswith("s3 replaced it meanwhile and is unchanged.\n")
     admin.routes["POST /sessions/s1/resume"] = Answer(body={"session": session("s1", platform="telegram")})
     assert main(["resume", "s1"]) == 0
     assert "the chat goes on talking to that one until somebody says /resume s1 there." in capsys.readouterr().out
@@ -66,7 +66,7 @@ def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixtur
     listed = [{"pid": 1, "running": True}, {"pid": 2, "running": True}, {"pid": 3, "running": False}]
     admin.routes["GET /processes"] = Answer(body={"processes": listed})
     assert main(["end", "s1"]) == 0
-    assert "2 background processes run on in its background; `hermes ps --running`" in capsys.readouterr().out
+    assert "2 background processes run on; `hermes ps --running`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,8 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
     leaving.join(30)
     assert capsys.readouterr().out == (
         f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped.\n"
-        "1 background process runs on and will be found again (processes.keep_on_stop).\n"
+        "1 background process runs on (processes.keep_on_stop); `hermes ps --running` lists them after the next "
+        "start.\n"
     )
 
 
@@ -154,7 +155,7 @@ def test_stop_waits_for_the_process_as_well(home: Home, admin: FakeAdmin, capsys
 def test_compress_asks_for_a_summary(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /api/sessions/s1/compress"] = Answer(status=202, body={"session_id": "s1"})
     assert main(["compress", "s1", "the", "decisions"]) == 0
-    assert capsys.readouterr().out.startswith("s1 is being summarised; what is said meanwhile waits.")
+    assert capsys.readouterr().out.startswith("Summarising s1; new messages wait until it is done.")
     assert admin.asked[-1].body == {"topic": "the decisions"}
     assert main(["compress", "s1", "--json"]) == 0
     assert admin.asked[-1].body == {}
@@ -166,10 +167,10 @@ def test_delete_says_what_goes_and_wants_to_be_sure(admin: FakeAdmin, hermes: He
     admin.routes["DELETE /sessions/s0"] = Answer(body={"id": "s0", "deleted": True})
     done = hermes("delete", "s0")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "hermes: nothing was deleted; `hermes delete s0 --yes` does it without asking\n"
+    assert done.stderr == "hermes: nothing was deleted; `hermes delete s0 --yes` deletes without asking\n"
     assert all(asked.method == "GET" for asked in admin.asked)
     done = hermes("delete", "s0", "--yes")
-    assert (done.returncode, done.stdout) == (0, "Deleted the whole conversation of s0.\n")
+    assert (done.returncode, done.stdout) == (0, "Deleted the conversation of s0.\n")
     with terminal("delete", "s0") as person:
         person.expect("This deletes a whole conversation: 2 sessions.")
         person.expect("  s0 (ended, 2 messages)\r\n  s1 (idle, 2 messages)\r\n")
@@ -202,7 +203,7 @@ def test_what_was_allowed_for_good_is_listed_and_taken_back(
     assert main(["grants"]) == 0
     assert capsys.readouterr().out == "recursive-delete\n"
     assert main(["grants", "withdraw", "recursive-delete"]) == 0
-    assert capsys.readouterr().out == "Commands of the kind recursive-delete are asked about again.\n"
+    assert capsys.readouterr().out == "Withdrawn: commands of kind recursive-delete need approval again.\n"
     assert main(["grants", "withdraw", "recursive-delete", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"withdrawn": "recursive-delete"}
 
@@ -218,10 +219,10 @@ def test_what_could_not_be_said_is_listed_and_said_again(
     assert capsys.readouterr().out.splitlines()[1].endswith("reply to telegram 42  -        -     the chat is gone")
     assert main(["dead-letters", "replay", "reply:t1"]) == 0
     assert main(["dead-letters", "replay", "reply:"]) == 0
-    assert capsys.readouterr().out == "reply:t1 is being said again.\n" * 2
+    assert capsys.readouterr().out == "reply:t1 is being delivered again.\n" * 2
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [letter, {**letter, "id": "reply:t2"}]})
     assert main(["dead-letters", "replay", "reply:"]) == 1
-    assert "reply: could be any of reply:t1, reply:t2; type more of it" in capsys.readouterr().err
+    assert "reply: is ambiguous: it could be reply:t1, reply:t2; type more characters" in capsys.readouterr().err
 
 
 def test_no_dead_letters_are_said_to_be_none(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def test_an_approval_is_asked_for_at_the_terminal(
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("go\n")
-        person.expect("Hm.\r\nterminal needs your permission:\r\n  rm -rf build\r\n  it deletes\r\n")
+        person.expect("Hm.\r\nterminal needs your approval:\r\n  rm -rf build\r\n  it deletes\r\n")
         person.expect("[o]nce  [s]ession  [a]lways  [d]eny> ")
         person.type(f"{typed}\n")
         person.expect("Done.")
@@ -298,7 +298,7 @@ def test_a_session_that_waits_asks_at_once_when_it_is_resumed(admin: FakeAdmin) 
     admin.routes |= {**views, "GET /events": lambda _: Stream(parts=parts()), ANSWER: answer}
     admin.routes["GET /sessions/s1"] = Answer(body={**WAITS, "session": session("s1", running_turn="t1")})
     with terminal("chat", "-r", "s1") as person:
-        person.expect("a tool call needs your permission:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
+        person.expect("a tool call needs your approval:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
         person.type("always\n")
         person.expect("Answer once or deny;")
         person.type("y\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.chat.markdown import page
+from hermes.cli.markdown_page import page
 from hermes.config.home import Home
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (

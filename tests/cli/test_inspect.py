@@ -199,7 +199,7 @@ def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: py
         (Stream(parts=[], cut=True), "the daemon stopped"),
         (
             Stream(parts=[sse({"lagged": True}, "end")]),
-            "events came faster than they were read, and some were missed; start it again",
+            "events arrived faster than they were read and some were lost; run `hermes tail` again",
         ),
     ],
 )

@@ -33,7 +33,7 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert re.findall(r"^    ([a-z-]+)\s", text, re.MULTILINE) == COMMANDS
     assert "examples:" in text
-    assert "stdout stays empty, with --json too" in " ".join(text.split())
+    assert "stdout stays empty then, also with --json" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -98,9 +98,9 @@ def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, her
         (["ps", "--nope"], "unrecognized arguments: --nope"),
         (["show"], "the following arguments are required: SESSION"),
         (["storage"], "say which: verify, stats, backup, compact"),
-        (["show", "s", "--tail", "-3"], "expected a whole number from 0 on, found '-3'"),
-        (["ps", "--limit", "x"], "expected a whole number from 1 on, found 'x'"),
-        (["ps", "--sessions", "--limit", "0"], "expected a whole number from 1 on, found '0'"),
+        (["show", "s", "--tail", "-3"], "expected a whole number of at least 0, found '-3'"),
+        (["ps", "--limit", "x"], "expected a whole number of at least 1, found 'x'"),
+        (["ps", "--sessions", "--limit", "0"], "expected a whole number of at least 1, found '0'"),
         (["chat", "hello"], "unrecognized arguments: hello (`hermes chat --help` shows how)"),
         (["storage", "verify", "it"], "unrecognized arguments: it (`hermes storage verify --help` shows how)"),
         (["--nope"], "unrecognized arguments: --nope (`hermes --help` shows how)"),

@@ -191,7 +191,7 @@ def test_a_tail_goes_on_over_a_restart_and_a_kill_and_ends_with_a_stop() -> None
     with DaemonProcess() as daemon, terminal("tail", HERMES_HOME=str(daemon.home)) as person:
         until_seen(daemon, person)
         assert daemon.hermes("restart").returncode == 0
-        person.expect("(the daemon stops or restarts; this goes on if it comes back)")
+        person.expect("(the daemon stops or restarts; waiting for it to come back)")
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
         daemon.kill()

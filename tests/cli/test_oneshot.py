@@ -64,16 +64,16 @@ def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) 
         (
             approval(),
             (
-                "hermes: terminal needs your permission:\n  rm -rf build\n  it deletes\n"
+                "hermes: terminal needs your approval:\n  rm -rf build\n  it deletes\n"
                 "  answer with: hermes approve s1 [once|session|always], or: hermes deny s1\n"
-                "  then go on with: hermes chat -r s1\n"
+                "  then continue with: hermes chat -r s1\n"
             ),
         ),
         (
             question(),
             (
                 "hermes: the turn has a question for you:\n  Which?\n  1. red\n  2. blue\n"
-                "  answer with: hermes answer s1 TEXT\n  then go on with: hermes chat -r s1\n"
+                "  answer with: hermes answer s1 TEXT\n  then continue with: hermes chat -r s1\n"
             ),
         ),
     ],
@@ -92,7 +92,7 @@ def test_a_piped_conversation_takes_no_line_for_an_approval(admin: FakeAdmin, he
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), approval()])
     done = hermes("chat", input="one\no\n")
     assert done.returncode == 3
-    assert done.stderr.startswith("hermes: terminal needs your permission:\n")
+    assert done.stderr.startswith("hermes: terminal needs your approval:\n")
     assert done.stdout.endswith("\nHm.\n")
 
 

@@ -94,7 +94,7 @@ def test_output_is_printed_whole_if_that_is_asked_for(admin: FakeAdmin, capsys: 
     assert main(["log", "b1"]) == 0
     end = capsys.readouterr()
     assert end.out == "line 9\n"
-    assert end.err == "(from byte 63 of 70; --all prints all that is kept)\n"
+    assert end.err == "(from byte 63 of 70; --all prints everything that is kept)\n"
     assert main(["log", "b1", "--all"]) == 0
     assert capsys.readouterr().out == out
 

@@ -43,10 +43,10 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
     assert f"{session} is suspended: lunch" in meanwhile.stderr
     resumed = hermes("resume", session).stdout
     assert resumed.startswith(f"Resumed {session}; it is idle now and takes what is said under its id")
-    assert resumed.endswith(" had taken over meanwhile and stays as it is.\n")
+    assert resumed.endswith(" replaced it meanwhile and is unchanged.\n")
     assert "Good morning" in hermes("chat", "-r", session, "-z", "And now?").stdout
     assert json.loads(hermes("storage", "stats", "--json").stdout)["sessions"] == 2
-    assert hermes("storage", "verify").stdout == "The store is sound.\n"
+    assert hermes("storage", "verify").stdout == "The store is intact.\n"
     assert hermes("storage", "backup", str(home.data_dir / "copy")).returncode == 0
     assert hermes("storage", "compact").returncode == 75
 
@@ -78,7 +78,7 @@ def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, her
     assert hermes("dead-letters").stdout == "There are no dead letters.\n"
     assert hermes("show", "nobody").stderr == "hermes: there is no session nobody; `hermes sessions` lists them\n"
     assert is_free(home)
-    assert hermes("storage", "verify").stdout == "The store is sound.\n"
+    assert hermes("storage", "verify").stdout == "The store is intact.\n"
     stats = hermes("storage", "stats", HERMES_STORAGE_MAP_SIZE_MB="64").stdout
     assert "sessions:      1\n" in stats
     assert "map:           64.0 MiB\n" in stats

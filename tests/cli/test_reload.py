@@ -36,7 +36,7 @@ def test_a_real_daemon_takes_what_it_can_and_says_the_rest_each_time() -> None:
         told = daemon.hermes("reload").stdout.splitlines()
         assert told[0] == "Nothing has changed."
         assert told[1:] == [
-            f"Environment variables were those that the daemon (pid {daemon.process.pid}) was started with."
+            f"The daemon (pid {daemon.process.pid}) used the environment variables that it was started with."
         ]
         file.write_text("sessions: {max_queue: 7}\nterminal: {timeout_s: 9}\n")
         told = daemon.hermes("reload").stdout.splitlines()

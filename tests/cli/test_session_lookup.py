@@ -11,7 +11,7 @@ import pytest
 from hermes.cli import session_lookup
 from hermes.cli.client import AdminClient
 from hermes.cli.main import main
-from hermes.cli.session_lookup import meant_by
+from hermes.cli.session_lookup import resolve_session
 from hermes.config.home import Home, lock, prepare
 from hermes.domain.errors import HermesError
 from hermes.storage.keys import LATER
@@ -53,22 +53,22 @@ def client(home: Home, admin: FakeAdmin) -> AdminClient:
     ],
 )
 def test_a_beginning_that_only_one_has_is_enough(client: AdminClient, given: str, found: str) -> None:
-    assert meant_by(client, given) == found
+    assert resolve_session(client, given) == found
 
 
 def test_a_beginning_that_several_have_is_not(client: AdminClient) -> None:
-    with pytest.raises(HermesError, match=f"1a could be any of {IDS[0]}, {IDS[1]}; type more of it"):
-        meant_by(client, "1a")
+    with pytest.raises(HermesError, match=f"1a is ambiguous: it could be {IDS[0]}, {IDS[1]}; type more characters"):
+        resolve_session(client, "1a")
 
 
 def test_a_whole_id_costs_no_question(client: AdminClient, admin: FakeAdmin) -> None:
-    meant_by(client, IDS[0])
+    resolve_session(client, IDS[0])
     assert admin.asked == []
 
 
 def test_there_is_no_last_session_before_the_first(home: Home, admin: FakeAdmin) -> None:
     with pytest.raises(HermesError, match="there is no session yet"):
-        meant_by(AdminClient(home.socket), "-")
+        resolve_session(AdminClient(home.socket), "-")
 
 
 def test_that_very_session_can_be_asked_for(admin: FakeAdmin) -> None:
@@ -122,7 +122,7 @@ def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> No
         assert done.returncode == 0
         assert said in done.stdout
         assert "did not answer within 5 s; if it hangs, `kill -9 " in done.stderr
-        assert done.stderr.endswith("This is what the store says:\n")
+        assert done.stderr.endswith("Reading the store instead:\n")
     assert (ps.returncode, ps.stdout) == (1, "")
     assert "did not answer within 5 s" in ps.stderr
     assert (offered.stdout, offered.stderr) == (f"{name}\n", "")

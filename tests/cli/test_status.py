@@ -36,7 +36,7 @@ def test_a_daemon_that_is_ready_is_a_success(admin: FakeAdmin, hermes: Hermes) -
     assert (done.returncode, done.stderr) == (0, "")
     assert "state:    ready\n" in done.stdout
     assert "process:  42, up 1m01s, 50.0 MiB of memory\n" in done.stdout
-    assert "turns:    3 in flight, 2 of them asking the model\n" in done.stdout
+    assert "turns:    3 in flight, 2 calling the model\n" in done.stdout
     assert "waiting:  1 session waits for an answer (`hermes sessions --waiting`): s7\n" in done.stdout
     assert json.loads(hermes("status", "--json").stdout) == INFO | {"sessions_waiting": 1}
 
@@ -134,4 +134,4 @@ def test_the_model_line_tells_the_last_failure_until_the_model_answers_again(
 
 def test_calls_that_wait_for_the_model_are_counted(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /info"] = Answer(body={**INFO, "turns": {"in_flight": 3, "calling": 1, "waiting": 2}})
-    assert "turns:    3 in flight, 1 of them asking the model, 2 waiting for it\n" in hermes("status").stdout
+    assert "turns:    3 in flight, 1 calling the model, 2 waiting for a model call\n" in hermes("status").stdout

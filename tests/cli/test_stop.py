@@ -102,7 +102,7 @@ def test_a_stop_says_which_work_is_kept(pool: ThreadPoolExecutor) -> None:
         session = running(daemon, pool, "!slow 60")
         done = daemon.hermes("stop")
         assert done.returncode == 0
-        assert f"1 session has open work, which is kept and goes on at the next start: {session}." in done.stdout
+        assert f"1 session has open work, which is stored and resumes at the next start: {session}." in done.stdout
         assert daemon.process is not None
         daemon.process.wait()
 
@@ -146,7 +146,7 @@ def test_a_restart_of_a_daemon_that_is_killed_meanwhile_does_not_wait_in_vain(po
         daemon.process.kill()
         done = restart.result()
         assert done.returncode == 1
-        assert "was killed, or crashed, instead of coming back" in done.stderr.replace("\n", " ")
+        assert "was killed or crashed and did not come back" in done.stderr.replace("\n", " ")
 
 
 def test_a_daemon_that_hangs_is_not_waited_for_longer_than_told() -> None:

@@ -115,7 +115,7 @@ def test_a_session_may_be_given_by_its_beginning_or_as_the_last(
     admin.routes[f"GET /trace/{whole}"] = Answer(body={"messages": []})
     for given in ("1a2b", "-"):
         assert main(["trace", given]) == 0
-        assert capsys.readouterr().out == "Nobody has written in this session yet.\n"
+        assert capsys.readouterr().out == "There are no messages in this session yet.\n"
     for given in ("telegram:5", "a b"):
         assert main(["trace", given]) == 1
         assert capsys.readouterr().err == "hermes: there is no such thing; `hermes sessions` lists them\n"

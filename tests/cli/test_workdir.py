@@ -105,4 +105,4 @@ def test_nobody_is_asked_about_the_home_directory_and_it_cannot_be_trusted(
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == f"hermes: the agent cannot be let work in {project}: it holds your home directory\n"
+    assert done.stderr == f"hermes: the agent cannot work in {project}: it holds your home directory\n"

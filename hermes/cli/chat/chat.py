@@ -12,7 +12,7 @@ import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, printable, say
+from hermes.cli.output import one_line, print_json, print_text, printable
 from hermes.cli.parser import add_session, seconds
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.values import dataclass
@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             return _answer_one(conversation, daemon.client, question, args, inside=daemon.inside)
         from hermes.cli.chat.dialogue import Dialogue
 
-        say(_opening(daemon, greeting))
+        print_text(_opening(daemon, greeting))
         resumed = args.resume is not None
         return Dialogue(conversation, daemon.client, yolo=args.yolo, inside=daemon.inside, resumed=resumed).run()
 
@@ -123,7 +123,7 @@ def _opening(daemon: DaemonConnection, greeting: str) -> str:
 
 
 def _workdir(args: argparse.Namespace, environ: Mapping[str, str], *, asks: bool) -> str | None:
-    from hermes.cli.commands.workdir import chosen_workdir
+    from hermes.cli.chat.workdir import chosen_workdir
     from hermes.config.home import Home
 
     return chosen_workdir(Home.from_environ(environ), trust=args.trust, asks=asks)
@@ -136,9 +136,9 @@ def _conversation(client: AdminClient, resumed: str | None, workdir: str | None)
 
     if resumed is not None:
         from hermes.cli.client import session_path
-        from hermes.cli.session_lookup import meant_by
+        from hermes.cli.session_lookup import resolve_session
 
-        session = meant_by(client, resumed)
+        session = resolve_session(client, resumed)
         view = client.get(session_path(session), tail=_LOOK_BACK)
         return Conversation(client, view["session"]["id"]), "\n".join(describe(view, session))
     import secrets
@@ -216,9 +216,9 @@ def _tell(conversation: Conversation, reply: CommandResult, args: argparse.Names
     if args.json:
         print_json({"session_id": conversation.session, "text": reply.text, "ok": reply.ok})
     elif reply.ok:
-        say(printable(reply.text))
+        print_text(printable(reply.text))
     else:
-        say(f"hermes: {printable(reply.text)}", file=sys.stderr)
+        print_text(f"hermes: {printable(reply.text)}", file=sys.stderr)
     return 0 if reply.ok else 1
 
 
@@ -227,7 +227,7 @@ def _only_answer(
 ) -> str:
     """What was said after the last tool call: everything before it was on the way to the answer."""
     from hermes.cli.chat.fact import NoticeShown, QuestionShown, Text, TextDiscarded, ToolCallBegan
-    from hermes.cli.commands.waiting import WaitingError, details
+    from hermes.cli.chat.turn_question import WaitingError, details
 
     texts: list[str] = []
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
@@ -267,4 +267,4 @@ def _ended(conversation: Conversation, reason: str) -> str:
 
 
 def _aside(text: str) -> None:
-    say(f"hermes: {one_line(text)}", file=sys.stderr)
+    print_text(f"hermes: {one_line(text)}", file=sys.stderr)

@@ -115,7 +115,7 @@ class Conversation:
         with self._post(text) as feed:
             yield from self._told(feed.looking_up(_LOOK_UP_S))
 
-    def say(self, text: str) -> SubmittedTurn:
+    def submit(self, text: str) -> SubmittedTurn:
         """At once, also while another answer comes. Back as soon as the daemon has it on disk."""
         with ExitStack() as stack:
             feed = stack.enter_context(self._post(text))

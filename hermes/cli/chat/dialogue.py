@@ -21,13 +21,13 @@ from hermes.cli.chat.keyboard import (
     typed_lines,
 )
 from hermes.cli.chat.news import News
+from hermes.cli.chat.turn_question import WaitingError, asked_back, details, expected, headline, prompt, understood
 from hermes.cli.chat.typed_ahead import Ahead, Begun
 from hermes.cli.chat.view import make_view
 from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
-from hermes.cli.commands.waiting import WaitingError, asked_back, details, expected, headline, prompt, understood
-from hermes.cli.next_boot import AWAY_S, life_of, until_back
-from hermes.cli.output import printable, say
+from hermes.cli.next_boot import AWAY_S, current_boot, until_back
+from hermes.cli.output import print_text, printable
 from hermes.domain.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Dialogue:
             said = True
         finally:
             for line in self._ahead.close():
-                say(f"(never sent: {printable(line)})")
+                print_text(f"(never sent: {printable(line)})")
         if said or self._conversation.session != opened:
             print(f"Go on with: hermes chat -r {self._conversation.session}")
         return 1 if failed and not self._interactive else 0
@@ -97,7 +97,7 @@ class Dialogue:
             if self._ahead:
                 later = self._ahead.take()
                 if isinstance(later, str):
-                    say(f"you> {printable(later)}")
+                    print_text(f"you> {printable(later)}")
                 yield later
                 continue
             if self._leaving:
@@ -134,7 +134,7 @@ class Dialogue:
         if isinstance(message, Begun) and message.merges and not self._conversation.is_open(message.turn):
             return True
         if message.text:
-            say(f"you> {printable(message.text)}")
+            print_text(f"you> {printable(message.text)}")
         if isinstance(message, SubmittedTurn):
             return self._turn(lambda: self._conversation.answer_to(message))
         return self._turn(lambda: self._conversation.watch(message.turn))
@@ -157,7 +157,7 @@ class Dialogue:
 
     def _command(self, text: str) -> bool:
         restarts = text.partition(" ")[0].lower() == "/restart"
-        before = life_of(self._client) if restarts else None
+        before = current_boot(self._client) if restarts else None
         reply = self._reply_to(text)
         if restarts and reply is not None and reply.ok:
             self._await_life(before, make_view())
@@ -172,10 +172,10 @@ class Dialogue:
         except HermesError as error:
             if isinstance(error, NotRunningError) and not self._interactive:
                 raise
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
             return None
         if reply.text:
-            say(printable(reply.text))
+            print_text(printable(reply.text))
         self._question = asked_back(text, reply.choices)
         return reply
 
@@ -196,13 +196,13 @@ class Dialogue:
             raise
         except StoppedError as error:
             view.finish()
-            say(f"({error})")
+            print_text(f"({error})")
             return False
         except HermesError as error:
             view.finish()
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
             if isinstance(error, TurnFailedError) and "/retry" not in str(error):
-                say("(/retry tries it again)")
+                print_text("(/retry tries it again)")
             return False
         else:
             for notice in self._closing_notices():
@@ -243,14 +243,14 @@ class Dialogue:
                 view.show(fact)
 
     def _await_daemon(self, error: NotRunningError, view: ChatView) -> None:
-        say(f"hermes: {error}", file=sys.stderr)
+        print_text(f"hermes: {error}", file=sys.stderr)
         meanwhile = "" if self._asking else "what you type is kept, "
         what = self._kept(error)
         try:
-            say(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C leaves)")
+            print_text(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C leaves)")
             self._await_life(None, view)
         except (_LeftError, KeyboardInterrupt):  # the latter before the wait had begun
-            say(f"({what})")
+            print_text(f"({what})")
             raise _LeftError from None
         except NotRunningError as none:
             where = f"go on with: hermes chat -r {self._conversation.session}"
@@ -277,10 +277,10 @@ class Dialogue:
         except NotRunningError:
             drop_typed()
             raise
-        say("(the daemon is back)")
+        print_text("(the daemon is back)")
 
     def _not_now(self, _line: str) -> None:
-        say("(not taken: the question comes again when a daemon is back)")
+        print_text("(not taken: the question comes again when a daemon is back)")
 
     def _closing_notices(self) -> Iterator[str]:
         if self._conversation.last["finish_reason"] == "length":
@@ -306,7 +306,7 @@ class Dialogue:
         if _leaves(line):
             raise _LeftError
         if is_command(line):
-            say(f"you> {printable(line)}")
+            print_text(f"you> {printable(line)}")
             self._give(line)
         else:
             take(line)
@@ -332,7 +332,7 @@ class Dialogue:
         self._listen(view, self._ahead.keep)  # what was typed before anything was asked is no answer
         if not self._interactive or self._leaving:
             raise WaitingError(self._conversation.session, asked, inside=self._inside)
-        say("\n  ".join([headline(asked), *details(asked)]))
+        print_text("\n  ".join([headline(asked), *details(asked)]))
         self._asking = True
         try:
             self._settle(asked, view)
@@ -361,12 +361,12 @@ class Dialogue:
         answer = understood(asked, line)
         if not answer:
             if line:
-                say(f"  {expected(asked)}")
+                print_text(f"  {expected(asked)}")
             return False
         try:
             self._conversation.answer(asked, answer)
         except AdminError as error:
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
             return self._conversation.is_settled(asked)
         return True
 

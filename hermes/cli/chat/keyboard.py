@@ -12,7 +12,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import say
+from hermes.cli.output import print_text
 from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read_message(prompt: str, news: Callable[[], list[str]]) -> str:
     ClearedError instead of the latter when a line was begun.
     """
     for text in news():
-        say(text)
+        print_text(text)
     with _shown_above(prompt, news):
         try:
             lines = [input(prompt)]
@@ -85,7 +85,7 @@ def _put_above(prompt: str, texts: list[str]) -> None:
         plain = os.environ.get("TERM", "dumb") in ("", "dumb")
         print("\n" if plain else "\r\x1b[2K", end="", flush=True)
     for text in texts:
-        say(text)
+        print_text(text)
     if prompt:
         print(f"{prompt}{begun}", end="", flush=True)
 

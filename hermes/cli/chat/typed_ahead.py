@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hermes.cli.chat.conversation import SubmittedTurn
 from hermes.cli.client import LostError
-from hermes.cli.output import printable, say
+from hermes.cli.output import print_text, printable
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.values import dataclass
 
@@ -56,16 +56,16 @@ class Ahead:
 
     def send(self, line: str) -> None:
         try:
-            sent = self._conversation.say(line)
+            sent = self._conversation.submit(line)
         except LostError as error:
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
         except NotRunningError:
             self._waiting.append(line)
-            say(f"(kept here until a daemon is back: {printable(line)})")
+            print_text(f"(kept here until a daemon is back: {printable(line)})")
         except HermesError as error:
-            say(f"hermes: {error} (not stored: {printable(line)})", file=sys.stderr)
+            print_text(f"hermes: {error} (not stored: {printable(line)})", file=sys.stderr)
         else:
-            say(f"({_HANDLED.get(sent.handling, _SENT)}: {printable(line)})")
+            print_text(f"({_HANDLED.get(sent.handling, _SENT)}: {printable(line)})")
             if sent.handling == "answer":  # of the turn that is being shown, which goes on
                 sent.feed.close()
             else:
@@ -74,7 +74,7 @@ class Ahead:
     def keep(self, line: str) -> None:
         """It was typed before something was asked, and the daemon would take it for the answer."""
         self._kept.append(line)
-        say(f"(said after your answer: {printable(line)})")
+        print_text(f"(said after your answer: {printable(line)})")
 
     def send_kept(self) -> None:
         kept, self._kept = self._kept, []

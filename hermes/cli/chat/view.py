@@ -19,7 +19,7 @@ from hermes.cli.chat.fact import (
     ToolCallEnded,
     ToolCallProgress,
 )
-from hermes.cli.commands.waiting import details
+from hermes.cli.chat.turn_question import details
 from hermes.cli.output import duration, one_line, printable, shortened
 
 if TYPE_CHECKING:

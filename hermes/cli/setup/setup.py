@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, say
+from hermes.cli.output import one_line, print_json, print_text
 from hermes.cli.parser import Commands
 from hermes.config.platforms import PLATFORMS
 from hermes.config.platforms.slack import SLACK
@@ -76,7 +76,7 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     asks = sys.stdin.isatty()
     if asks:
         _say_what_is_missing(walk)  # first: whoever installs it has to come back anyway
-        say(walk.advice)
+        print_text(walk.advice)
     given = (
         _ask_for_slack(walk, now, base_url, transport, asks=asks) if transport else _ask(walk, base_url, asks=asks)
     )
@@ -162,16 +162,16 @@ def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool, pres
                 raise BadTokenError(f"{token.prompt}: {error}") from error
             if not asks or not left:
                 raise
-            say(f"{error}. Try again.")
+            print_text(f"{error}. Try again.")
             continue
         if asks:
-            say(f"Good: {one_line(who)}.")
+            print_text(f"Good: {one_line(who)}.")
         return value, who
     raise AssertionError(walk.name)  # the last try returns or raises
 
 
 def _ask_for_person(walk: PlatformSetup) -> list[str]:
-    say(
+    print_text(
         f"What is your own id there ({walk.user_id})? You become its admin: you approve what it asks for, and "
         "restart it from the chat. Or nothing: then write to the bot, and it tells you a code, for a guest."
     )
@@ -179,7 +179,7 @@ def _ask_for_person(walk: PlatformSetup) -> list[str]:
         problem = _complaint(walk, "admins", typed)
         if not problem:
             return [typed]
-        say(f"{one_line(typed)}: {problem}. The token is kept; try again.")
+        print_text(f"{one_line(typed)}: {problem}. The token is kept; try again.")
     return []
 
 
@@ -293,15 +293,17 @@ def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, given: _Giv
             {**found, "remarks": list(given.remarks), "greeted": greeted, "package_missing": missing, "next": start}
         )
         return
-    say(one_line(f"{walk.title} is set up ({', '.join(given.who)}); see {home.config_file}."))
+    print_text(one_line(f"{walk.title} is set up ({', '.join(given.who)}); see {home.config_file}."))
     for remark in given.remarks:
-        say(one_line(remark))
+        print_text(one_line(remark))
     for person, problem in greeted.items():
-        say(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
+        print_text(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
     _say_what_is_missing(walk)
     if not greeted:
-        say(f"Whoever writes to it now is told a code; `hermes pairing approve {walk.name} CODE` lets them in.")
-    say(f"`{start}` makes it talk.")
+        print_text(
+            f"Whoever writes to it now is told a code; `hermes pairing approve {walk.name} CODE` lets them in."
+        )
+    print_text(f"`{start}` makes it talk.")
 
 
 def _is_missing(walk: PlatformSetup) -> bool:

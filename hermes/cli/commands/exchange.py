@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from hermes.cli.output import count, one_line, print_json, say
+from hermes.cli.output import count, one_line, print_json, print_text
 from hermes.cli.parser import add_file, add_session
 from hermes.domain.errors import HermesError, NotRunningError
 
@@ -79,7 +79,7 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             print(line)
         return 0
     _write(args.output, lines)
-    say(f"{what} of {count(len(heads), 'session')} were written to {one_line(args.output)}.")
+    print_text(f"{what} of {count(len(heads), 'session')} were written to {one_line(args.output)}.")
     return 0
 
 
@@ -97,12 +97,12 @@ def _reading(home: Home) -> Iterator[Reader]:
 
 def _conversation(reader: Reader, given: str, *, exact: bool) -> list[Session]:
     """The oldest session first."""
-    from hermes.cli.session_lookup import StoredRecords, meant
+    from hermes.cli.session_lookup import StoredRecords, resolve_id
     from hermes.domain.errors import UnknownSessionError
     from hermes.domain.read.lineage import Address, find_family, find_route
     from hermes.domain.types import SessionId
 
-    name = SessionId(meant(StoredRecords(reader), given))
+    name = SessionId(resolve_id(StoredRecords(reader), given))
     names = (name,) if exact else find_family(reader, name)
     heads = [find_route(reader, Address(session=each, exact=True)).head for each in names]
     found = sorted((head for head in heads if head is not None), key=lambda head: head.created_at)
@@ -119,7 +119,7 @@ def _jsonl(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
 
 
 def _markdown(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
-    from hermes.cli.chat.markdown import page
+    from hermes.cli.markdown_page import page
     from hermes.domain.read.transcript import stored_messages
 
     shown = [(head, stored_messages(head, reader.log(head.id))[0]) for head in heads]
@@ -162,7 +162,7 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json(report)
         return 0
     for line in _told(report):
-        say(one_line(line))
+        print_text(one_line(line))
     return 0
 
 

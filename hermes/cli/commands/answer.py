@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, printable, say
+from hermes.cli.output import one_line, print_json, print_text, printable
 from hermes.cli.parser import add_session
 from hermes.domain.errors import HermesError
 
@@ -71,17 +71,17 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Print all of what waits for permission. A question that was cut can be answered from then on."""
     from hermes.cli.chat.conversation import send
     from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import meant_by
+    from hermes.cli.session_lookup import resolve_session
 
     client = connect(environ)
-    session = meant_by(client, args.session)
+    session = resolve_session(client, args.session)
     pending = client.get(f"/api{session_path(session)}").get("pending")
     if pending is None or pending["kind"] == "question":
         raise HermesError(f"session {session} does not wait for a permission")
     if args.json:
         print_json(pending)
     else:
-        say(printable(pending["question"]))
+        print_text(printable(pending["question"]))
     if _SHOW in pending["choices"]:
         send(client, session, "answer", {"answer": _SHOW, "call_id": pending["call_id"]})
     return 0
@@ -98,17 +98,17 @@ def _send(
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.chat.conversation import send
         from hermes.cli.client import connect
-        from hermes.cli.session_lookup import meant_by
+        from hermes.cli.session_lookup import resolve_session
 
         client = connect(environ)
-        session = meant_by(client, args.session)
+        session = resolve_session(client, args.session)
         call = _permission(client, session) if permits else {}
         reply = send(client, session, "answer", {"answer": answer_of(args), **call})
         if args.json:
             print_json(reply)
         else:
             done = said_of(args).format(id=session)
-            say(one_line(f"{done}; the turn goes on, and `hermes show {session}` will have its answer."))
+            print_text(one_line(f"{done}; the turn goes on, and `hermes show {session}` will have its answer."))
         return 0
 
     return run
