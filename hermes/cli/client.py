@@ -31,7 +31,7 @@ _NO_SUCH_ADDRESS = (
 
 
 class AdminError(HermesError):
-    """The daemon understood the request and refused it."""
+    """The daemon parse_answer the request and refused it."""
 
     def __init__(self, message: str, *, status: int, code: str = "") -> None:
         super().__init__(message)
@@ -183,7 +183,7 @@ class Feed:
         finally:
             self._arrived.put(None)
 
-    def looking_up(self, every_s: float) -> Iterator[tuple[str, str] | None]:
+    def poll(self, every_s: float) -> Iterator[tuple[str, str] | None]:
         """Yield each event, and None whenever none came for `every_s`."""
         while True:
             try:

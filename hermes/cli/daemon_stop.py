@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
 from hermes.cli.output import count, one_line, print_json, print_text, printable
-from hermes.cli.pid import WatchedProcess, has_ended, lives, process_of
-from hermes.cli.previous_boot import telling_how_it_ended
+from hermes.cli.pid import WatchedProcess, has_ended, is_alive, watch_process
+from hermes.cli.previous_boot import explaining_last_end
 from hermes.config.home import holder, is_free
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.listing import some
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hermes.config.home import Home
 
 _POLL_S = 0.05
-_PATIENCE_S = 1.0
-_AGAIN_S = 3.0  # time for a service manager to start it again
+_TIMEOUT_S = 1.0
+_RESTART_S = 3.0  # time for a service manager to start it again
 _KEPT = "Open work is stored and resumes at the next start (`hermes daemon`)."
 
 
@@ -40,22 +40,22 @@ class NotBackError(HermesError):
 
 def stop_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    with telling_how_it_ended(home):
-        pid = _first_word(client, home, args.timeout)["pid"]
-    running = in_the_background(client)
+    with explaining_last_end(home):
+        pid = _wait_for_info(client, home, args.timeout)["pid"]
+    running = background_pids(client)
     deadline = time.monotonic() + args.timeout
-    with process_of(pid) as process:
+    with watch_process(pid) as process:
         client.post("/stop", {"reason": args.reason}, timeout_s=ANSWER_S)
         while not (_gone(client, home) and has_ended(process)):
             if time.monotonic() > deadline:
                 raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
             time.sleep(_POLL_S)
-    clean, left, outgoing = _left_behind(home)
+    clean, left, outgoing = _read_leftovers(home)
     if args.json:
         print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left, "undelivered": outgoing})
     else:
-        print_text(_farewell(home, pid, clean=clean))
-        if on := sum(map(lives, running)):
+        print_text(_stopped_text(home, pid, clean=clean))
+        if on := sum(map(is_alive, running)):
             print_text(
                 f"{processes_run(on)} on (processes.keep_on_stop); `hermes ps --running` lists them after the "
                 "next start."
@@ -72,7 +72,7 @@ def stop_daemon(args: argparse.Namespace, home: Home) -> int:
     return 0 if clean is not False else 1
 
 
-def _farewell(home: Home, pid: int, *, clean: bool | None) -> str:
+def _stopped_text(home: Home, pid: int, *, clean: bool | None) -> str:
     if clean is False:
         return (
             f"The daemon on {home.data_dir} (pid {pid}) has exited, but did not stop cleanly: it was killed, "
@@ -81,7 +81,7 @@ def _farewell(home: Home, pid: int, *, clean: bool | None) -> str:
     return f"The daemon on {home.data_dir} (pid {pid}) has stopped."
 
 
-def _left_behind(home: Home) -> tuple[bool | None, list[str], int]:
+def _read_leftovers(home: Home) -> tuple[bool | None, list[str], int]:
     """Return whether it stopped cleanly (None: unknown), the sessions with open work, the undelivered messages."""
     from hermes.cli.session_lookup import stored
     from hermes.supervision.boot import read_boot
@@ -93,7 +93,7 @@ def _left_behind(home: Home) -> tuple[bool | None, list[str], int]:
     return None, [], 0
 
 
-def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
+def _wait_for_info(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
     """Return /info, also of a daemon that is still starting or restarting."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -102,7 +102,7 @@ def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[st
         except SilentError as error:
             raise StillStoppingError(str(error)) from error
         except NotRunningError:
-            if not _is_coming(home):
+            if not _is_starting_or_stopping(home):
                 raise
             if time.monotonic() > deadline:
                 raise StillStoppingError(
@@ -112,7 +112,7 @@ def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[st
         time.sleep(_POLL_S)
 
 
-def _is_coming(home: Home) -> bool:
+def _is_starting_or_stopping(home: Home) -> bool:
     """Return whether a daemon starts, stops or restarts: the home is locked, or its last holder still runs."""
     if not is_free(home):
         return True
@@ -127,10 +127,10 @@ def _is_coming(home: Home) -> bool:
 
 def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    before = _first_word(client, home, args.timeout)
-    with process_of(before["pid"]) as process:
+    before = _wait_for_info(client, home, args.timeout)
+    with watch_process(before["pid"]) as process:
         client.post("/stop", {"reason": args.reason, "restart": True})
-        after = _next_life(client, before, process, args.timeout)
+        after = _next_boot(client, before, process, args.timeout)
         if isinstance(after, str):
             raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, before['pid'])}")
     if args.json:
@@ -140,7 +140,7 @@ def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     return 0
 
 
-def _next_life(
+def _next_boot(
     client: AdminClient, before: Mapping[str, Any], process: WatchedProcess | None, timeout_s: float
 ) -> Mapping[str, Any] | str:
     """Return /info of the restarted daemon, or why there is none; empty if the reason was not seen here.
@@ -155,7 +155,7 @@ def _next_life(
         if process is not None and has_ended(process):
             if overtaken:
                 return f"has stopped: a stop was requested meanwhile. {_KEPT}"
-            given_up_at = given_up_at or min(deadline, now + _AGAIN_S)
+            given_up_at = given_up_at or min(deadline, now + _RESTART_S)
             if now >= given_up_at:
                 return ""
         if now > deadline:
@@ -172,14 +172,14 @@ def _ended(home: Home, pid: int) -> str:
             f"did not come back: it refused to start (exit code {refusal.exit_code}): {printable(refusal.problem)}\n"
             f"{_KEPT}"
         )
-    clean, _, _ = _left_behind(home)
+    clean, _, _ = _read_leftovers(home)
     what = "was killed or crashed" if clean is False else "ended"
     return f"{what} and did not come back; see the log in {home.log_dir}. {_KEPT}"
 
 
 def _info(client: AdminClient) -> Mapping[str, Any] | None:
     try:
-        info: Mapping[str, Any] = client.get("/info", timeout_s=_PATIENCE_S)
+        info: Mapping[str, Any] = client.get("/info", timeout_s=_TIMEOUT_S)
     except HermesError:  # it is restarting
         return None
     return info
@@ -198,7 +198,7 @@ def _gone(client: AdminClient, home: Home) -> bool:
     from hermes.config.home import is_free
 
     try:
-        client.get("/info", timeout_s=_PATIENCE_S)
+        client.get("/info", timeout_s=_TIMEOUT_S)
     except NotRunningError:
         return is_free(home)
     except HermesError:
@@ -206,7 +206,7 @@ def _gone(client: AdminClient, home: Home) -> bool:
     return False
 
 
-def in_the_background(client: AdminClient, session: str | None = None) -> list[int]:
+def background_pids(client: AdminClient, session: str | None = None) -> list[int]:
     """Return the pids of running background processes."""
     try:
         listed = client.get("/processes", session=session)["processes"]

@@ -20,10 +20,10 @@ class WatchedProcess:
 
 
 @contextmanager
-def process_of(pid: Any) -> Iterator[WatchedProcess | None]:
+def watch_process(pid: Any) -> Iterator[WatchedProcess | None]:
     """Yield a handle on the process; None if it does not run."""
     if not hasattr(os, "pidfd_open"):  # not Linux
-        yield WatchedProcess(pid=pid, descriptor=None) if isinstance(pid, int) and lives(pid) else None
+        yield WatchedProcess(pid=pid, descriptor=None) if isinstance(pid, int) and is_alive(pid) else None
         return
     handle = None
     with suppress(OSError, TypeError):
@@ -39,11 +39,11 @@ def has_ended(process: WatchedProcess | None) -> bool:
     if process is None:
         return True
     if process.descriptor is None:
-        return not lives(process.pid)
+        return not is_alive(process.pid)
     return bool(select.select([process.descriptor], [], [], 0)[0])
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

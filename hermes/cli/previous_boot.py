@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 from hermes.cli.output import count
-from hermes.cli.pid import has_ended, process_of
+from hermes.cli.pid import has_ended, watch_process
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.listing import some
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def telling_how_it_ended(home: Home) -> Iterator[None]:
+def explaining_last_end(home: Home) -> Iterator[None]:
     """Add the unclean end of the last daemon to a NotRunningError raised inside."""
     try:
         yield
@@ -36,7 +36,7 @@ def last_end(home: Home) -> str:
     """Return how the last daemon ended; empty after a clean stop, or if it is not known."""
     from hermes.config.home import holder
 
-    with process_of(holder(home)) as process:
+    with watch_process(holder(home)) as process:
         if not has_ended(process):  # it is starting or stopping
             return ""
     if not (home.store_dir / "data.mdb").exists():

@@ -35,7 +35,7 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     unit = _unit(home, environ, system=args.system, user=args.run_as)
     if args.print:
         print(unit, end="")
-        for hint in _lacking(home, environ):
+        for hint in _missing_settings(home, environ):
             print_text(f"hermes: {hint}", file=sys.stderr)
         return 0
     systemd.require()
@@ -116,12 +116,12 @@ def _write(path: Path, unit: str) -> bool:
 def _hints(systemd: Systemd, home: Home, environ: Mapping[str, str], *, running: bool) -> Iterator[str]:
     verb, system = "restart" if running else "start", " --system" if systemd.system else ""
     yield f"Now: hermes service {verb}{system}"
-    yield from _lacking(home, environ)
+    yield from _missing_settings(home, environ)
     if not systemd.system and not systemd.lingers():
         yield "It ends when you log out. To have it run on, also from boot: loginctl enable-linger"
 
 
-def _lacking(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
+def _missing_settings(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
     """What of this shell the service will not have, and which keys. A unit is open to everybody: none is in it."""
     private = home.config_file.parent / _PRIVATE
     given = private_variables(home)
@@ -213,7 +213,7 @@ def status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(report)
     else:
-        _tell(report, systemd)
+        _print_status(report, systemd)
     return 0 if report["active"] == "active" else _NOT_ACTIVE
 
 
@@ -230,7 +230,7 @@ def _is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
     return False
 
 
-def _tell(report: Mapping[str, object], systemd: Systemd) -> None:
+def _print_status(report: Mapping[str, object], systemd: Systemd) -> None:
     if not report["installed"]:
         print_text("The service is not installed; `hermes service install` does that.")
         return

@@ -25,8 +25,8 @@ from tests.cli.test_inspect import VIEW, session
 
 COMPLETIONS = "POST /v1/chat/completions"
 WENT_AWAY = (
-    "the daemon went away in the middle of the answer. The message is stored and the answer will be finished when a "
-    "daemon runs again: hermes show s1; go on with: hermes chat -r s1"
+    "the daemon stopped in the middle of the answer. The message is stored and the turn resumes when a daemon runs "
+    "again. See the answer with: hermes show s1; continue with: hermes chat -r s1"
 )
 
 
@@ -101,7 +101,7 @@ def test_a_question_that_failed_says_how_to_try_it_again_without_a_copy(admin: F
     admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started"), sse(failure)])
     done = hermes("chat", "-z", "?")
     assert done.returncode == 1
-    assert done.stderr == "hermes: The model failed. (try it again with: hermes chat -r s1 -z /retry)\n"
+    assert done.stderr == "hermes: The model failed. (to try again: hermes chat -r s1 -z /retry)\n"
 
 
 def test_a_notice_goes_with_the_answer_but_not_into_it(admin: FakeAdmin, hermes: Hermes) -> None:
@@ -123,7 +123,7 @@ def test_a_notice_of_the_last_chunk_counts_as_well(admin: FakeAdmin, hermes: Her
 def test_a_nul_is_refused_in_words_of_the_terminal(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
     done = hermes("chat", *argv, input="a\0b\n")
     assert done.returncode == 1
-    assert done.stderr.strip() == "hermes: the text holds a NUL character"
+    assert done.stderr.strip() == "hermes: the message contains a NUL character"
 
 
 @pytest.mark.parametrize("argv", [[], ["--json"]])
@@ -140,7 +140,7 @@ def test_a_question_that_was_never_confirmed_is_not_called_stored(admin: FakeAdm
     admin.routes[COMPLETIONS] = Stream(parts=[], cut=True)
     done = hermes("chat", "-z", "?")
     assert done.returncode == 1
-    assert "may not be stored; look with: hermes show " in done.stderr
+    assert "may not be stored (see: hermes show " in done.stderr
 
 
 @pytest.mark.parametrize("question", ["", "  ", "-"])
@@ -167,10 +167,11 @@ def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None
         "One.",
         "Two.\N{REPLACEMENT CHARACTER}[2J",
         "(This is a fresh session.)",
-        "Go on with: hermes chat -r s9",
+        "Continue with: hermes chat -r s9",
     ]
     assert (
-        done.stderr == "hermes: the running daemon does not know `commands`: it is of another version; restart it\n"
+        done.stderr
+        == "hermes: the running daemon does not support `commands`: it is another version; run `hermes restart`\n"
     )
     assert done.returncode == 1
     asked = [asked for asked in admin.asked if asked.path == "/v1/chat/completions"]
@@ -184,8 +185,8 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     assert done.stdout.splitlines() == [
         "you: hello [b]there[/b]\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
         "s0 went on as s1.",
-        "Session s1 resumed. The model is offline; /quit leaves.",
-        "Go on with: hermes chat -r s1",
+        "Session s1 resumed. Model: offline. /quit exits.",
+        "Continue with: hermes chat -r s1",
     ]
 
 
@@ -196,10 +197,10 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
             "suspended",
             "Session s1 is suspended (lunch {x}): the next message starts a fresh session; `hermes resume s1`",
         ),
-        ("ended", "Session s1 has ended (lunch {x}): the next message starts a fresh session."),
-        ("running", "Session s1 is still answering: your next message waits for that;"),
+        ("ended", "Session s1 has ended (lunch {x}): the next message starts a new session."),
+        ("running", "Session s1 is still answering; your next message is queued."),
         ("waiting", "Session s1 waits for you: lunch {x}."),
-        ("dreaming", "Session s1 is dreaming (lunch {x}); your next message waits."),
+        ("dreaming", "Session s1 is dreaming (lunch {x}); your next message is queued."),
         ("resume_pending", "Session s1 was interrupted (lunch {x}) and goes on by itself: your next message waits"),
     ],
 )
@@ -375,7 +376,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -
         person.expect("Fine.")
         person.expect("you> ")
         person.type("\x04")
-        person.expect("Go on with: hermes chat -r s1")
+        person.expect("Continue with: hermes chat -r s1")
     assert person.process.returncode == 0
     assert stopped.is_set()
 
@@ -430,7 +431,7 @@ def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
         assert process.stderr.readline() == b"hermes: thinking\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    told = b"hermes: the turn was stopped, the question is stored (hermes show s1)\n"
+    told = b"hermes: the turn was stopped; the question is stored (see: hermes show s1)\n"
     assert (process.returncode, out, err) == (130, b"", told)
     assert stopped.is_set()
 

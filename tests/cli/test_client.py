@@ -167,7 +167,7 @@ def test_whoever_follows_a_stream_can_look_up_meanwhile(admin: FakeAdmin, client
     admin.routes["GET /events"] = Stream(parts=parts())
     seen = []
     with client.follow("GET", "/events") as feed:
-        for arrived in feed.looking_up(0.01):
+        for arrived in feed.poll(0.01):
             if arrived is None:
                 looked.set()
             else:
@@ -182,7 +182,7 @@ def test_whoever_follows_a_stream_can_leave_it(admin: FakeAdmin, client: AdminCl
 
     admin.routes["GET /events"] = Stream(parts=endless())
     with client.follow("GET", "/events") as feed:
-        assert next(feed.looking_up(0.01)) is None
+        assert next(feed.poll(0.01)) is None
         eventually(lambda: admin.asked)
     assert admin.left.wait(30)
     assert not [thread for thread in threading.enumerate() if thread.name == "hermes-feed"]
@@ -195,7 +195,7 @@ def test_what_goes_wrong_with_a_stream_is_told_to_who_follows_it(
     admin.routes["GET /events"] = Stream(parts=[], cut=cut)
     expected = NotRunningError if cut else AdminError
     with client.follow("GET", path) as feed, pytest.raises(expected):
-        list(feed.looking_up(1))
+        list(feed.poll(1))
 
 
 @given(st.text(min_size=1))

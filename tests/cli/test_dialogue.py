@@ -82,7 +82,7 @@ def test_notices_and_what_was_cut_off_stand_in_lines_of_their_own(admin: FakeAdm
     parts = [named("notice", text="trying again"), chunk("It is"), chunk(finish="length"), sse("[DONE]")]
     admin.routes[COMPLETIONS] = Stream(parts=parts)
     lines = hermes("chat", input="?\n").stdout.splitlines()
-    assert lines[1:-1] == ["(trying again)", "It is", "(cut off: the model may not write more at once)"]
+    assert lines[1:-1] == ["(trying again)", "It is", "(cut off at the output limit of the model)"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_commands_go_to_the_daemon(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=completion("Hello.", session="s2"))
     done = hermes("chat", "-r", "s1", input="/status\n/Dance now\n/new\nhello\n/help status\n")
     assert done.stdout.splitlines()[1:] == [
-        *("It is idle.", "There is no command /dance.", "A fresh one.", "Hello.", "Go on with: hermes chat -r s2"),
+        *("It is idle.", "There is no command /dance.", "A fresh one.", "Hello.", "Continue with: hermes chat -r s2"),
     ]
     sent = [each for each in admin.asked if each.method == "POST"]
     assert [each.body.get("text") for each in sent] == ["/status", "/Dance now", "/new", None, "/help status"]
@@ -220,7 +220,7 @@ def no_session(admin: FakeAdmin) -> None:
 def test_a_command_before_the_first_message_needs_no_session(hermes: Hermes) -> None:
     done = hermes("chat", input="/status\n/new\n")
     assert done.stdout.splitlines()[1:] == [
-        *("There is no conversation yet.", "A fresh one.", "Go on with: hermes chat -r s5"),
+        *("There is no conversation yet.", "A fresh one.", "Continue with: hermes chat -r s5"),
     ]
 
 
@@ -370,8 +370,8 @@ def test_what_steers_a_turn_has_no_answer_of_its_own(admin: FakeAdmin) -> None:
         person.type("one\n")
         person.expect("(thinking)")
         person.type("and two\n")
-        person.expect("(steering, told to this turn at its next step: and two)")
-        person.expect("(this turn has heard: and two)")
+        person.expect("(steering, added to this turn at its next step: and two)")
+        person.expect("(added to this turn: and two)")
         person.expect("Both.")
         assert "Both." not in person.expect("you> ")
         person.type("\x04")

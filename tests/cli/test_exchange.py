@@ -111,7 +111,7 @@ def test_an_export_overwrites_nothing(tmp_path: Path, home: Home, hermes: Hermes
     hermes("chat", "-z", "Hello")
     (tmp_path / "mine").write_text("precious")
     done = hermes("export", "-", "-o", str(tmp_path / "mine"))
-    assert "is there already; name a new file" in done.stderr
+    assert "exists already; name a new file" in done.stderr
     assert (tmp_path / "mine").read_text() == "precious"
     assert "there is no session nobody" in hermes("export", "nobody").stderr
 

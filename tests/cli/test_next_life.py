@@ -61,7 +61,7 @@ def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be
     assert "went away in the middle of the answer" in told.text
     admin.close()
     with pytest.raises(
-        NotRunningError, match=r"no daemon came back.*stored.*hermes show s1; go on with: hermes chat -r s1"
+        NotRunningError, match=r"did not come back.*stored.*hermes show s1; continue with: hermes chat -r s1"
     ):
         list(answer)
 
@@ -125,9 +125,9 @@ def test_what_is_typed_while_no_daemon_runs_is_kept_and_said_to_the_next_one() -
         person.expect("This")
         daemon.kill()
         person.expect("\r\nhermes: the daemon went away in the middle of the answer.")
-        person.expect("(waiting up to 60 s for a daemon; what you type is kept, Ctrl-C leaves)")
+        person.expect("(waiting up to 60 s for a daemon; messages you type are kept, Ctrl-C exits)")
         person.type("!echo typed meanwhile\n")
-        person.expect("(kept here until a daemon is back: !echo typed meanwhile)")
+        person.expect("(kept until a daemon is back: !echo typed meanwhile)")
         daemon.start()
         person.expect("(the daemon is back)")
         person.expect("(queued, answered after this: !echo typed meanwhile)")
@@ -144,16 +144,16 @@ def test_who_leaves_while_no_daemon_runs_is_told_what_is_kept(leave: str) -> Non
         person.type(f"{ASKED}\n")
         person.expect("This")
         daemon.kill()
-        person.expect("Ctrl-C leaves)")
+        person.expect("Ctrl-C exits)")
         person.type("a line\n")
-        person.expect("(kept here until a daemon is back: a line)")
+        person.expect("(kept until a daemon is back: a line)")
         if leave == "Ctrl-C":
             person.press_ctrl_c()
         else:
             person.type(leave)
         person.expect("(The message is stored, and the answer will be finished")
         person.expect("(never sent: a line)")
-        person.expect("Go on with: hermes chat -r ")
+        person.expect("Continue with: hermes chat -r ")
     assert person.process.returncode == 0
 
 
@@ -165,17 +165,17 @@ def test_a_question_is_kept_while_no_daemon_runs_and_asked_again() -> None:
         person.type("ye")
         daemon.kill()
         person.expect("\r\nhermes: no daemon runs on ")
-        person.expect("(waiting up to 60 s for a daemon; Ctrl-C leaves)")
+        person.expect("(waiting up to 60 s for a daemon; Ctrl-C exits)")
         person.type("s\n")
-        person.expect("(not taken: the question comes again when a daemon is back)")
+        person.expect("(not sent: the question is asked again when a daemon is back)")
         daemon.start()
         person.expect("(the daemon is back)")
         person.expect("[d]eny> ")
         daemon.kill()
-        person.expect("Ctrl-C leaves)")
+        person.expect("Ctrl-C exits)")
         person.press_ctrl_c()
-        person.expect("(The question is kept and waits for your answer)")
-        person.expect("Go on with: hermes chat -r ")
+        person.expect("(The question is stored and waits for your answer)")
+        person.expect("Continue with: hermes chat -r ")
 
 
 def until_seen(daemon: DaemonProcess, person: Terminal) -> None:

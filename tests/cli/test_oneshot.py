@@ -54,7 +54,7 @@ def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) 
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("It is"), chunk(finish="length"), sse("[DONE]")])
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout) == (0, "It is\n")
-    assert done.stderr == "hermes: the answer was cut off: the model may not write more at once\n"
+    assert done.stderr == "hermes: the answer was cut off at the output limit of the model\n"
     assert json.loads(hermes("chat", "-z", "?", "--json").stdout)["finish_reason"] == "length"
 
 
@@ -132,7 +132,7 @@ def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Her
     admin.routes |= {COMPLETIONS: Stream(parts=parts()), "POST /sessions/s1/stop": stop}
     done = hermes("chat", "-z", "?", "--timeout", "3")
     assert (done.returncode, done.stdout) == (124, "")
-    assert "there was no answer within 3 s; the turn was stopped" in done.stderr
+    assert "no answer within 3 s; the turn was stopped" in done.stderr
     assert admin.asked[-1].body == {"reason": "it took longer than 3 s", "turn_id": "t1"}
 
 

@@ -61,7 +61,7 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
 def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, hermes: Hermes) -> None:
     first = hermes("chat", input="My name is Ada.\n")
     assert (first.returncode, first.stderr) == (0, "")
-    opening = "No daemon runs, so this chat has one inside: model offline, and its work ends with the chat.\n"
+    opening = "No daemon runs: this chat starts its own, with model offline. Its work stops when the chat ends.\n"
     assert first.stdout.startswith(opening)
     session = first.stdout.split()[-1]
     assert is_free(home)

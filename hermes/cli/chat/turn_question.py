@@ -37,7 +37,7 @@ def details(asked: QuestionShown) -> list[str]:
     return [*lines, *(f"{number}. {one_line(choice)}" for number, choice in enumerate(asked.choices, 1))]
 
 
-def asked_back(command: str, choices: tuple[str, ...]) -> dict[str, str]:
+def confirmations(command: str, choices: tuple[str, ...]) -> dict[str, str]:
     """Return the commands that a plain yes or no stands for, after a command that asks first; else nothing."""
     yes = next((choice for choice in choices if choice.startswith("yes")), "")
     if not yes or "no" not in choices:
@@ -52,7 +52,7 @@ def prompt(asked: QuestionShown) -> str:
     return f"  {'  '.join(f'[{choice[:1]}]{choice[1:]}' for choice in asked.choices)}> "
 
 
-def understood(asked: QuestionShown, line: str) -> str:
+def parse_answer(asked: QuestionShown, line: str) -> str:
     """Return the answer to send for a typed line; empty if it is not an answer."""
     if not asked.approval:
         return _choice(asked, line)

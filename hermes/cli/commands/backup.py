@@ -107,15 +107,15 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     home = Home.from_environ(environ)
     target = Path(args.target or default_name(time.time())).absolute()
     with _progress() as (progress, _):
-        manifest = _made(home, target, with_key=args.with_key, progress=progress)
+        manifest = _make_backup(home, target, with_key=args.with_key, progress=progress)
     if args.json:
         print_json(_backup_report(manifest, target))
     else:
-        _tell_backup(manifest, target)
+        _print_backup(manifest, target)
     return 1 if manifest.problems else 0
 
 
-def _made(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Manifest:
+def _make_backup(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Manifest:
     """Make the backup: the daemon copies the store if it runs, else it is copied here under the lock."""
     from functools import partial
 
@@ -151,7 +151,7 @@ def _backup_report(manifest: Manifest, target: Path) -> dict[str, Any]:
     }
 
 
-def _tell_backup(manifest: Manifest, target: Path) -> None:
+def _print_backup(manifest: Manifest, target: Path) -> None:
     files = f"{count(manifest.file_count, 'file')}, {size(manifest.size_bytes)}"
     print_text(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
     if manifest.left_out:
@@ -188,14 +188,14 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     home = Home.from_environ(environ)
     with _progress() as (progress, pause):
         wants_config = _config_question(yes=args.yes, ask=not args.json and sys.stdin.isatty(), pause=pause)
-        restored = _put_back(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
+        restored = _restore_home(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
     new_key = _makes_new_key(home, environ)
     steps = next_steps(restored, {each.name for each in home.data_dir.iterdir()}, new_key=new_key)
     if args.json:
         print_json(_restore_report(restored, home, steps, new_key=new_key))
     else:
-        _tell_restore(restored, home)
-        _tell_steps(steps, home)
+        _print_restore(restored, home)
+        _print_steps(steps, home)
     return 0
 
 
@@ -218,7 +218,7 @@ def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Call
     return wants
 
 
-def _put_back(
+def _restore_home(
     home: Home, source: Path, progress: Progress, *, wants_config: Callable[[list[str]], bool], untrusted: bool
 ) -> Restored:
     from hermes.config.home import lock, prepare
@@ -289,7 +289,7 @@ def _restore_report(restored: Restored, home: Home, steps: Sequence[NextStep], *
     }
 
 
-def _tell_restore(restored: Restored, home: Home) -> None:
+def _print_restore(restored: Restored, home: Home) -> None:
     made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
     print_text(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
     if restored.kept_in:
@@ -313,7 +313,7 @@ def _tell_restore(restored: Restored, home: Home) -> None:
         print_text(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
 
 
-def _tell_steps(steps: Sequence[NextStep], home: Home) -> None:
+def _print_steps(steps: Sequence[NextStep], home: Home) -> None:
     print_text("Next steps:")
     for number, step in enumerate(steps, 1):
         paths = one_line(", ".join(_shown(path) for path in step.paths))

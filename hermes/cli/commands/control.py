@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.daemon_stop import in_the_background, processes_run, restart_daemon, stop_daemon
+from hermes.cli.daemon_stop import background_pids, processes_run, restart_daemon, stop_daemon
 from hermes.cli.output import count, one_line, print_json, print_text
 from hermes.cli.parser import add_session, seconds
 from hermes.domain.errors import HermesError
@@ -153,7 +153,7 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
             chat = "" if session["platform"] in _WITHOUT_A_CHAT else _CHAT.format(**session)
             print_text(one_line(_BESIDE.format(heir=heir, chat=chat, **session)))
             return 0
-        left = len(in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
+        left = len(background_pids(client, session["id"])) if session["phase"] in _CLOSED else 0
         on = f" {processes_run(left)} on; `hermes ps --running` lists them." if left else ""
         print_text(one_line(_CHANGED[verb].format(**session) + on))
         return 0

@@ -31,12 +31,12 @@ def add_commands(commands: Commands) -> None:
 
 def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import SilentError, connect
-    from hermes.cli.previous_boot import telling_how_it_ended
+    from hermes.cli.previous_boot import explaining_last_end
     from hermes.config.home import Home
 
     home, client = Home.from_environ(environ), connect(environ)
     try:
-        with telling_how_it_ended(home):
+        with explaining_last_end(home):
             info = client.info()
     except (NotRunningError, SilentError) as error:
         if not args.json:

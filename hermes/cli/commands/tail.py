@@ -62,20 +62,20 @@ def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from urllib.parse import urlencode
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.pid import process_of
-    from hermes.cli.previous_boot import telling_how_it_ended
+    from hermes.cli.pid import watch_process
+    from hermes.cli.previous_boot import explaining_last_end
     from hermes.cli.session_lookup import resolve_session
     from hermes.config.home import Home
 
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
-    with telling_how_it_ended(home):
+    with explaining_last_end(home):
         info = client.info()
         path = (
             f"/events?{urlencode({'session': resolve_session(client, args.session)})}" if args.session else "/events"
         )
         while True:
-            with process_of(info["pid"]) as process:
+            with watch_process(info["pid"]) as process:
                 _follow(client, path, json_lines=args.json)
                 info = _await_daemon(client, home, process)
 
