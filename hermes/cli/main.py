@@ -118,7 +118,7 @@ def _build_parser() -> ArgumentParser:
             "  hermes chat                         start a conversation\n"
             "  hermes sessions                     list stored sessions\n"
             "  hermes why SESSION                  explain the state of a session\n"
-            "  hermes backup /backups/now.tar.gz   back up everything, also while the daemon runs\n\n"
+            "  hermes backup /backups/now.tar.gz   back up everything\n\n"
             "Data is stored under $HERMES_HOME if it is set, else in the data directory of the platform.\n"
             "SESSION is a session id, the first characters of the id or of its last part, or - for the last active\n"
             "session. Errors are plain text on stderr with a non-zero exit code. stdout stays empty then, also with\n"

@@ -54,7 +54,7 @@ def test_what_was_typed_before_a_question_is_sent_after_its_answer(
     ahead.send_kept()
     assert capsys.readouterr().out.splitlines() == [
         "(sent after your answer: two)",
-        "(queued, answered after this: two)",
+        "(queued, answered after this turn: two)",
     ]
     sent = ahead.take()
     assert isinstance(sent, SubmittedTurn)

@@ -122,7 +122,7 @@ def test_what_is_no_backup_is_refused_in_plain_words_and_leaves_nothing_behind(
     junk.write_bytes(b"no archive at all" * 100)
     done = hermes("restore", str(junk), **environ)
     assert (done.returncode, done.stdout) == (1, "")
-    why = "it is not an archive, or damaged from its first bytes on"
+    why = "it is not an archive, or its start is damaged"
     assert done.stderr == f"hermes: {junk} cannot be used: {why}; nothing was changed\n"
     store.mkdir()
     (store / "data.mdb").write_bytes(b"no store at all" * 1000)

@@ -162,7 +162,7 @@ def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None
     admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
     done = hermes("chat", input="first\n\n/dance now\n/etc/passwd is gone\n/quit\nnever said\n")
     first, *rest = done.stdout.splitlines()
-    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. The model is offline; /quit leaves\.", first)
+    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. Model: offline\. /quit exits\.", first)
     assert rest == [
         "One.",
         "Two.\N{REPLACEMENT CHARACTER}[2J",
@@ -195,13 +195,16 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     [
         (
             "suspended",
-            "Session s1 is suspended (lunch {x}): the next message starts a fresh session; `hermes resume s1`",
+            "Session s1 is suspended (lunch {x}): the next message starts a new session; `hermes resume s1`",
         ),
         ("ended", "Session s1 has ended (lunch {x}): the next message starts a new session."),
         ("running", "Session s1 is still answering; your next message is queued."),
         ("waiting", "Session s1 waits for you: lunch {x}."),
         ("dreaming", "Session s1 is dreaming (lunch {x}); your next message is queued."),
-        ("resume_pending", "Session s1 was interrupted (lunch {x}) and goes on by itself: your next message waits"),
+        (
+            "resume_pending",
+            "Session s1 was interrupted (lunch {x}) and resumes automatically; your next message is queued",
+        ),
     ],
 )
 def test_a_session_that_cannot_simply_go_on_is_not_called_resumed(
@@ -438,4 +441,4 @@ def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
 
 def test_json_is_for_single_questions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chat", "--json"]) == 2
-    assert "--json goes with -z" in capsys.readouterr().err
+    assert "--json needs -z" in capsys.readouterr().err

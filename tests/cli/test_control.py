@@ -55,7 +55,7 @@ def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pyt
     assert said.endswith("s3 replaced it meanwhile and is unchanged.\n")
     admin.routes["POST /sessions/s1/resume"] = Answer(body={"session": session("s1", platform="telegram")})
     assert main(["resume", "s1"]) == 0
-    assert "the chat goes on talking to that one until somebody says /resume s1 there." in capsys.readouterr().out
+    assert "the chat stays with that session until someone sends /resume s1 there." in capsys.readouterr().out
     admin.routes["POST /sessions/s1/resume"] = Answer(body=resumed)
     assert main(["resume", "s1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**resumed, "took_over": "s3"}
@@ -73,8 +73,12 @@ def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixtur
     ("running", "after", "said"),
     [
         (None, {}, "Nothing was running in s1."),
-        ("t1", {}, "Stopped turn t1 of s1; nothing waits."),
-        ("t1", {"running_turn": "t2", "queued": 1}, "Stopped turn t1 of s1; turn t2 runs now; 1 message waits."),
+        ("t1", {}, "Stopped turn t1 of s1; no message waits."),
+        (
+            "t1",
+            {"running_turn": "t2", "queued": 1},
+            "Stopped turn t1 of s1; turn t2 is running now; 1 message waits.",
+        ),
         ("summary", {"queued": 1}, "Stopped the summary of s1; 1 message waits."),
         ("t1", {"phase": "suspended", "queued": 2}, "Stopped turn t1 of s1; 2 messages wait."),
     ],

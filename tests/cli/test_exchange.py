@@ -66,7 +66,7 @@ def test_a_running_daemon_takes_an_import_at_once(tmp_path: Path) -> None:
     with DaemonProcess() as daemon:
         session = daemon.ask("My name is Ada.").session
         exported = daemon.hermes("export", session).stdout
-        assert "here already" in daemon.hermes("import", "-", stdin=exported).stderr
+        assert "already stored" in daemon.hermes("import", "-", stdin=exported).stderr
         daemon.ask("!echo and more", session)
         daemon.hermes("delete", session, "--yes")
         done = daemon.hermes("import", "-", "--json", stdin=exported)

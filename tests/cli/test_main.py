@@ -46,7 +46,7 @@ def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("ps", "hermes ps --sessions"), ("suspend", "the next message starts a fresh one until")]
+    ("name", "said"), [("ps", "--sessions"), ("suspend", "the next message starts a new session")]
 )
 def test_help_says_what_newcomers_ask(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
@@ -92,20 +92,20 @@ def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, her
     ("argv", "problem"),
     [
         (["pss"], "there is no command 'pss'; did you mean ps?"),
-        (["frobnicate"], "there is no command 'frobnicate' (`hermes"),
+        (["frobnicate"], "there is no command 'frobnicate' (see `hermes"),
         (["stop", "--timeout", "x"], "expected a number of seconds, found 'x'"),
-        (["chat", "--timeout", "5"], "--timeout goes with -z"),
+        (["chat", "--timeout", "5"], "--timeout needs -z"),
         (["ps", "--nope"], "unrecognized arguments: --nope"),
         (["show"], "the following arguments are required: SESSION"),
-        (["storage"], "say which: verify, stats, backup, compact"),
+        (["storage"], "name a command: verify, stats, backup, compact"),
         (["show", "s", "--tail", "-3"], "expected a whole number of at least 0, found '-3'"),
         (["ps", "--limit", "x"], "expected a whole number of at least 1, found 'x'"),
         (["ps", "--sessions", "--limit", "0"], "expected a whole number of at least 1, found '0'"),
-        (["chat", "hello"], "unrecognized arguments: hello (`hermes chat --help` shows how)"),
-        (["storage", "verify", "it"], "unrecognized arguments: it (`hermes storage verify --help` shows how)"),
-        (["--nope"], "unrecognized arguments: --nope (`hermes --help` shows how)"),
-        (["chat", "-r", ""], "the session id is empty; `hermes ps --sessions` lists them"),
-        (["chat", "--json"], "--json goes with -z"),
+        (["chat", "hello"], "unrecognized arguments: hello (see `hermes chat --help`)"),
+        (["storage", "verify", "it"], "unrecognized arguments: it (see `hermes storage verify --help`)"),
+        (["--nope"], "unrecognized arguments: --nope (see `hermes --help`)"),
+        (["chat", "-r", ""], "the session id is empty; `hermes sessions` lists ids"),
+        (["chat", "--json"], "--json needs -z"),
         (["daemon", "--log-level", "LOUD"], "invalid choice: 'LOUD'"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_mistyped_command_is_one_plain_line(
     assert not rest
     assert line.startswith("hermes: ")
     assert problem in line
-    assert "--help` shows how)" in line
+    assert "--help`)" in line
 
 
 def test_a_bad_configuration_stops_the_daemon_before_it_starts(home: Home, hermes: Hermes) -> None:

@@ -71,7 +71,7 @@ def test_a_question_that_nobody_here_caused_is_shown_with_how_to_answer(admin: F
     stored = Stored(admin)
     news, _ = reader(admin)
     stored.pending = {"kind": "approval", "call_id": "c1", "turn_id": "t9", "question": "rm -rf x", "choices": []}
-    assert news.poll() == ["It asks: rm -rf x (/approve or /deny)"]
+    assert news.poll() == ["Question: rm -rf x (/approve or /deny)"]
     assert news.poll() == []
 
 
@@ -97,4 +97,4 @@ def test_the_end_of_a_process_appears_above_the_prompt_and_what_was_typed_stays(
         person.expect("I see.")
         person.expect("you> half a li")
         person.type("\x15\x04")
-        person.expect("Go on with")
+        person.expect("Continue with")

@@ -23,7 +23,7 @@ def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pyt
     assert head.split() == ["PLATFORM", "USER", "STATE", "ROLE", "SINCE", "NAME"]
     assert asks.split()[:3] == ["telegram", "8", "asks"]
     assert "\x1b" not in asks
-    assert "let in" in friend
+    assert "paired" in friend
     assert "Approval is locked until" in locked
     assert main(["pairing", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == body
@@ -51,12 +51,12 @@ def test_pairing_lets_people_in_and_out(admin: FakeAdmin, capsys: pytest.Capture
     admin.routes["POST /pairing/role"] = Answer(body={"approved": {**EVE, "role": "user"}})
     assert main(["pairing", "role", "telegram", "8", "user"]) == 0
     assert admin.asked[-1].body == {"platform": "telegram", "user": "8", "role": "user"}
-    assert capsys.readouterr().out == "User 8 is a user on telegram from now on.\n"
+    assert capsys.readouterr().out == "User 8 now has the role user on telegram.\n"
     assert main(["pairing", "revoke", "telegram", "8"]) == 0
     assert capsys.readouterr().out == "User 8 can no longer talk to the bot on telegram.\n"
     admin.routes["POST /pairing/revoke"] = Answer(body={"revoked": {"left_home": True}})
     assert main(["pairing", "revoke", "telegram", "8"]) == 0
-    assert "was the home channel, and is not any more" in capsys.readouterr().out
+    assert "was the home channel. There is none now" in capsys.readouterr().out
 
 
 def answering(admin: FakeAdmin, *states: dict[str, object]) -> None:
@@ -109,5 +109,5 @@ def test_there_must_be_something_to_say(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(" \n"))
     assert main(["send"]) == 2
-    assert "there is nothing to say" in capsys.readouterr().err
+    assert "the message is empty" in capsys.readouterr().err
     assert admin.asked == []

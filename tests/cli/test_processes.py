@@ -56,7 +56,7 @@ def test_two_lists_are_not_asked_for_at_once(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("b", "b could mean 2 processes: proc_b1, proc_b2"),
+        ("b", "b is ambiguous: it could be proc_b1, proc_b2"),
         ("c", "no background process c"),
         ("proc_", "no background"),
     ],

@@ -102,7 +102,7 @@ def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
                 told = capsys.readouterr()
                 assert name in told.out
                 assert "is starting or stopping on" in told.err
-        monkeypatch.setattr(session_lookup, "_BETWEEN_S", 30.0)
+        monkeypatch.setattr(session_lookup, "_BUSY_S", 30.0)
         held = lock(home)
         Timer(0.3, held.close).start()  # it has stopped meanwhile
         assert main(["sessions"]) == 0

@@ -43,7 +43,7 @@ def test_a_good_token_is_kept_in_a_private_file_and_the_comments_stay(
     assert (done.returncode, done.stderr) == (0, "")
     assert "is set up (@" in done.stdout
     assert "Said hello to 7." in done.stdout
-    assert "`hermes daemon` makes it talk." in done.stdout
+    assert "Next: run `hermes daemon`." in done.stdout
     assert len(server.replies(ANN)) == 1
 
     text = home.config_file.read_text()
@@ -84,7 +84,7 @@ def test_a_platform_that_does_not_answer_is_named_and_nothing_is_changed(
 ) -> None:
     server.fail("getMe", Fault.bad_gateway())
     away = hermes("setup", "telegram", "--base-url", server.base_url, input=TOKEN)
-    assert "what answers there is not Telegram" in away.stderr
+    assert "the response is not from Telegram" in away.stderr
     gone = hermes("setup", "telegram", "--base-url", "http://127.0.0.1:9", input=TOKEN)
     assert (gone.returncode, TOKEN in gone.stderr) == (75, False)
     assert "Telegram cannot be reached" in gone.stderr
@@ -103,7 +103,10 @@ def test_that_the_privacy_mode_is_on_is_said_in_a_line(server: TelegramServer, h
     assert "privacy mode" not in hermes(*options, input=TOKEN).stdout
     server.privacy = True
     told = " ".join(hermes(*options, input=TOKEN).stdout.split())
-    assert "Its privacy mode is on: telegram.wake_words, free_response_chats and require_mention: false need" in told
+    assert (
+        "Privacy mode of the bot is on: telegram.wake_words, free_response_chats and require_mention: false need"
+        in told
+    )
     assert "/setprivacy" in json.loads(hermes(*options, "--json", input=TOKEN).stdout)["remarks"][0]
 
 
@@ -130,7 +133,7 @@ def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
     for prompt, line in (("Bot token", "hunter2"), ("Bot token", TOKEN), ("Id:", "7")):
         said += _until(parent, prompt)
         os.write(parent, f"{line}\n".encode())
-    said += _until(parent, "makes it talk.")
+    said += _until(parent, "Next: run")
     assert process.wait(20) == 0
     os.close(parent)
     assert "this is not a bot's token" in said
@@ -172,7 +175,7 @@ def test_a_missing_package_is_said_before_anything_is_asked(
     at_a_terminal(monkeypatch, TOKEN, "")
     assert main(["setup", "telegram", "--base-url", server.base_url, "--no-hello"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("The package for Telegram is not installed yet. First:\n")
+    assert told.startswith("The package for Telegram is not installed. Install it with:\n")
     assert told.index("pip install") < told.index("Bot token")
 
 
@@ -267,7 +270,7 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
 
     workspace.scopes -= {"files:read", "users:read"}
     less = hermes(*options, "--no-hello", input=typed)
-    assert "without the scopes files:read, users:read: `hermes slack manifest` has all of them" in less.stdout
+    assert "without the scopes files:read, users:read: add them, as in `hermes slack manifest`" in less.stdout
 
 
 @pytest.mark.parametrize(("typed", "said"), [
@@ -326,7 +329,7 @@ def test_another_workspace_is_set_up_beside_the_first_and_one_again_in_its_place
     for bot in (BOT_TOKEN, "xoxb-other"):
         done = hermes(*options, input=f"{bot}\n{APP_TOKEN}\n")
         assert (done.returncode, done.stderr) == (0, "")
-    assert f"Set up before, and kept: {TEAM}." in done.stdout
+    assert f"Kept from an earlier setup: {TEAM}." in done.stdout
     assert kept(home) == [(TEAM, BOT_TOKEN, APP_TOKEN, ""), ("T0002", "xoxb-other", APP_TOKEN, "")]
     hermes(*options, input=f"xoxb-anew\n{APP_TOKEN}\n")
     assert kept(home) == [(TEAM, "xoxb-anew", APP_TOKEN, ""), ("T0002", "xoxb-other", APP_TOKEN, "")]
@@ -371,7 +374,7 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
 
     workspace.tokens["xoxb-other"] = "T0002"
     back = hermes(*options, "--transport", "socket", input=f"xoxb-other\n{APP_TOKEN}\n")
-    assert f"Before it can start, set up for socket as well: {TEAM}." in back.stdout
+    assert f"These workspaces are not set up for socket yet; set them up before the start: {TEAM}." in back.stdout
     assert hermes(*options, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n").returncode == 0
     assert kept(home) == [(TEAM, BOT_TOKEN, APP_TOKEN, secret), ("T0002", "xoxb-other", APP_TOKEN, "")]
     assert load_config(home, {}).slack.transport == "socket"
@@ -379,4 +382,4 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
 
 def test_the_transport_is_slacks_alone(home: Home, hermes: Hermes) -> None:
     done = hermes("setup", "telegram", "--transport", "http", input="")
-    assert (done.returncode, "--transport is about Slack" in done.stderr) == (78, True)
+    assert (done.returncode, "--transport is for Slack only" in done.stderr) == (78, True)

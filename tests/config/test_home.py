@@ -62,7 +62,7 @@ def test_a_relative_home_and_a_tilde_are_made_absolute(tmp_path: Path, monkeypat
 
 
 def test_a_home_whose_name_is_not_utf8_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(HomeError, match=r"udcff.* not UTF-8; set HERMES_HOME") as caught:
+    with pytest.raises(HomeError, match=r"udcff.* not valid UTF-8; set HERMES_HOME") as caught:
         Home.from_environ({"HERMES_HOME": f"{tmp_path}/\udcff\udcfe"})
     str(caught.value).encode()
 
@@ -92,14 +92,14 @@ def test_an_empty_directory_is_made_private_when_it_is_taken(home: Home) -> None
     assert mode(home.data_dir) == 0o700
 
 
-@pytest.mark.parametrize("what", ["gone", "empty"])
+@pytest.mark.parametrize("what", ["missing", "empty"])
 def test_a_store_that_has_vanished_is_not_made_anew(home: Home, what: str) -> None:
     prepare(home)
     data = home.store_dir / "data.mdb"
     data.write_bytes(b"stored")
     note_store(home)
     prepare(home)
-    if what == "gone":
+    if what == "missing":
         shutil.rmtree(home.store_dir)
     else:
         data.write_bytes(b"")
@@ -150,7 +150,7 @@ def test_a_directory_that_another_program_made_is_refused_untouched(home: Home, 
     for name in names:
         (home.data_dir / name).write_text("theirs")
     before = tree(home.data_dir)
-    with pytest.raises(HomeError, match=r"was made by something else .* set HERMES_HOME") as caught:
+    with pytest.raises(HomeError, match=r"belongs to another program .* set HERMES_HOME") as caught:
         prepare(home)
     assert caught.value.exit_code == 78
     assert tree(home.data_dir) == before
@@ -177,7 +177,7 @@ def test_a_damaged_marker_is_named_with_the_remedy(home: Home, marker: bytes, st
 def test_a_home_of_an_unknown_layout_is_refused(home: Home, marker: bytes) -> None:
     home.data_dir.mkdir(mode=0o700)
     home.marker.write_bytes(marker)
-    with pytest.raises(HomeError, match="this Hermes knows 1"):
+    with pytest.raises(HomeError, match="this Hermes supports 1"):
         prepare(home)
     assert home.marker.read_bytes() == marker
 
@@ -225,7 +225,7 @@ def test_a_directory_that_all_users_share_is_somebody_elses_and_not_to_be_change
     home.data_dir.mkdir()
     (home.data_dir / "theirs").touch()
     home.data_dir.chmod(0o1777)
-    with pytest.raises(HomeError, match="was made by something else") as caught:
+    with pytest.raises(HomeError, match="belongs to another program") as caught:
         prepare(home)
     assert "chmod" not in str(caught.value)
 
@@ -269,7 +269,7 @@ def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_made(tmp_pat
     fits = tmp_path / ("x" * (107 - len("/hermes.sock") - len(os.fsencode(tmp_path)) - 1))
     prepare(Home.from_environ({"HERMES_HOME": str(fits)}))
     too_long = fits.with_name(f"{fits.name}é")
-    with pytest.raises(HomeError, match=r"109 bytes .* set HERMES_HOME to a shorter directory"):
+    with pytest.raises(HomeError, match=r"109 bytes.* set HERMES_HOME to a shorter directory"):
         prepare(Home.from_environ({"HERMES_HOME": str(too_long)}))
     assert not too_long.exists()
 
@@ -322,7 +322,7 @@ def test_a_garbled_lock_file_does_not_hide_that_it_is_held(home: Home) -> None:
     prepare(home)
     with lock(home):
         home.lock_file.write_bytes(b"\xff\0not a pid")
-        with pytest.raises(AlreadyRunningError, match="its pid is not known") as caught:
+        with pytest.raises(AlreadyRunningError, match="pid unknown") as caught:
             lock(home)
     assert caught.value.pid is None
     assert mode(home.lock_file) == 0o600
@@ -424,7 +424,7 @@ def test_a_configured_key_file_is_read_but_never_made(home: Home, tmp_path: Path
     [
         (Path.mkdir, "cannot be read: it is a directory"),
         (os.mkfifo, "cannot be read: it is not a regular file"),
-        (lambda path: path.symlink_to("nowhere"), "cannot be read: it is a link to a file that is not there"),
+        (lambda path: path.symlink_to("nowhere"), "cannot be read: it is a link to a missing file"),
     ],
     ids=["directory", "pipe", "dangling link"],
 )

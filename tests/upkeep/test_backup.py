@@ -102,7 +102,7 @@ def names_in(archive: Path) -> set[str]:
         return set(file.getnames())
 
 
-# ---------------------------------------------------------------- in
+# ---------------------------------------------------------------- backup
 
 
 @pytest.mark.parametrize("name", ["b.tar", "b.tar.gz", "b.tgz"])
@@ -150,7 +150,7 @@ def test_the_key_is_in_a_backup_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("there.tar", "is there already"), ("b.zip", "must end in"), ("no/b.tar", "no directory")]
+    ("name", "said"), [("there.tar", "exists already"), ("b.zip", "must end in"), ("no/b.tar", "no directory")]
 )
 def test_a_backup_that_cannot_be_made_leaves_nothing(tmp_path: Path, name: str, said: str) -> None:
     home = a_home(tmp_path / "home")
@@ -181,7 +181,7 @@ def test_a_damaged_store_is_backed_up_as_it_is_and_told(tmp_path: Path) -> None:
     assert restored.problems == manifest.problems
 
 
-# ---------------------------------------------------------------- out
+# ---------------------------------------------------------------- restore
 
 
 def test_a_restore_puts_everything_back_and_keeps_what_was_there(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def rewritten(source: Path, target: Path, change: str) -> None:
         ("store/data.mdb", "'store/data.mdb' is damaged"),
         ("SOUL.md", "'SOUL.md' is damaged"),
         ("newer", "it has format 9"),
-        ("escape", "leads out of the home"),
+        ("escape", "is outside of the home"),
         ("missing", "1 of its files are missing, 'SOUL.md'"),
         ("more", "it holds 'more'"),
     ],
@@ -362,7 +362,7 @@ def test_progress_goes_up_to_the_whole(tmp_path: Path) -> None:
         assert steps[-1][0] == steps[-1][1]
 
 
-# ---------------------------------------------------------------- who vouches for it
+# ---------------------------------------------------------------- trust
 
 
 def without_seal(source: Path, target: Path, seal: bytes | None) -> None:

@@ -129,7 +129,7 @@ def resealed(change: Callable[[dict[str, Any]], None]) -> bytes:
         (lambda line: line["record"].update(turn="\ud800"), "surrogates"),
         (lambda line: line["record"].update(messages=["[]"]), "not a message"),
         (lambda line: line["record"].update(options={"base64": "?"}), "neither text nor base64"),
-        (lambda line: line.update(session="../up"), "cannot be the id"),
+        (lambda line: line.update(session="../up"), "is not a valid session id"),
         (lambda line: line.update(session="b"), "not named in the first line"),
         (lambda line: line.update(session=["a"]), "not a str"),
         (lambda line: line.update(seq=7), "record 0 of a was expected"),
