@@ -89,7 +89,7 @@ def test_a_service_from_its_installation_to_its_end(systemd: FakeSystemd, home: 
     assert systemd.unit.read_text() == printed
     assert f"Environment=HERMES_HOME={home.data_dir}\n" in printed
     assert systemd.told() == ["--user daemon-reload", "--user enable hermes.service"]
-    assert hermes("service", "install", **environ).stdout.startswith("Renewed")
+    assert hermes("service", "install", **environ).stdout.startswith("Updated")
     systemd.told()
 
     assert hermes("service", "start", **environ).stdout == "The service is running and ready.\n"

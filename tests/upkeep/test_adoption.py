@@ -124,7 +124,7 @@ def test_a_conversation_keeps_its_ids_and_its_key_where_they_are_free() -> None:
 def test_what_is_here_already_is_refused() -> None:
     engine = MemoryEngine()
     take_in(engine, a_lineage())
-    with pytest.raises(BadInputError, match="already stored .*: a, b"):
+    with pytest.raises(BadInputError, match=r"already stored .*: a, b"):
         take_in(engine, a_lineage())
 
 
