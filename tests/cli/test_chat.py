@@ -51,7 +51,7 @@ def test_a_single_question_prints_only_the_answer(admin: FakeAdmin, hermes: Herm
         (["--oneshot=-"], "x" * 1_000_000, "x" * 1_000_000),
     ],
 )
-def test_a_question_takes_in_what_is_piped(
+def test_question_includes_piped_input(
     admin: FakeAdmin, hermes: Hermes, argv: list[str], piped: str, question: str
 ) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=completion("ok"))
@@ -96,7 +96,7 @@ def test_a_question_without_an_answer_fails(
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {problem}\n")
 
 
-def test_a_question_that_failed_says_how_to_try_it_again_without_a_copy(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_failed_question_suggests_retry(admin: FakeAdmin, hermes: Hermes) -> None:
     failure = {"error": {"message": "The model failed.", "code": "upstream_overloaded"}}
     admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started"), sse(failure)])
     done = hermes("chat", "-z", "?")
@@ -127,9 +127,7 @@ def test_a_nul_is_refused_in_words_of_the_terminal(admin: FakeAdmin, hermes: Her
 
 
 @pytest.mark.parametrize("argv", [[], ["--json"]])
-def test_a_question_whose_daemon_goes_away_says_what_becomes_of_it(
-    admin: FakeAdmin, hermes: Hermes, argv: list[str]
-) -> None:
+def test_lost_daemon_during_a_question_is_explained(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("Li")], cut=True)
     done = hermes("chat", "-r", "s0", "-z", "?", *argv)
@@ -207,9 +205,7 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
         ),
     ],
 )
-def test_a_session_that_cannot_simply_go_on_is_not_called_resumed(
-    admin: FakeAdmin, hermes: Hermes, phase: str, opening: str
-) -> None:
+def test_greeting_of_a_session_that_is_not_idle(admin: FakeAdmin, hermes: Hermes, phase: str, opening: str) -> None:
     view = {**VIEW, "session": session("s1", phase=phase, reason="lunch {x}"), "transcript": []}
     admin.routes["GET /sessions/s1"] = Answer(body=view)
     done = hermes("chat", "-r", "s1", input="")
@@ -217,7 +213,7 @@ def test_a_session_that_cannot_simply_go_on_is_not_called_resumed(
 
 
 @pytest.mark.parametrize("leave", ["/quit", "/exit", "/q", "/QUIT"])
-def test_there_is_more_than_one_word_for_leaving(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
+def test_exit_commands(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
     done = hermes("chat", input=f"/help\n{leave}\nnever said\n")
     assert "/quit, /exit, /q    leave" in done.stdout
     assert all(asked.method == "GET" for asked in admin.asked)
@@ -231,7 +227,7 @@ def test_a_daemon_that_goes_away_ends_the_conversation(admin: FakeAdmin, hermes:
     assert done.stdout.endswith("\nIt begins\n")
 
 
-def test_nothing_said_is_nothing_to_resume(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_empty_chat_prints_no_resume_hint(admin: FakeAdmin, hermes: Hermes) -> None:
     done = hermes("chat", input="/quit\n")
     assert len(done.stdout.splitlines()) == 1
 
@@ -351,7 +347,7 @@ def test_cursor_keys_during_an_answer_do_not_reach_the_model(admin: FakeAdmin) -
     assert said == ["tell me a story", "nextZ"]
 
 
-def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -> None:
+def test_ctrl_c_stops_an_answer_and_keeps_the_chat(admin: FakeAdmin) -> None:
     stopped = threading.Event()
 
     def endless() -> Iterator[bytes]:

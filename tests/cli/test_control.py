@@ -43,7 +43,7 @@ def test_a_verb_is_done_to_one_session(
     assert json.loads(capsys.readouterr().out) == changed
 
 
-def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_names_the_session_that_replaced_it(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     left = session("s1", phase="suspended", successor="s2")
     admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "session": left})
     admin.routes["GET /sessions/s2"] = Answer(body={**VIEW, "session": session("s3")})  # it was compressed since
@@ -61,7 +61,7 @@ def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pyt
     assert json.loads(capsys.readouterr().out) == {**resumed, "took_over": "s3"}
 
 
-def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_end_reports_running_processes(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /sessions/s1/end"] = Answer(body={"session": session("s1", phase="ended", reason="asked for")})
     listed = [{"pid": 1, "running": True}, {"pid": 2, "running": True}, {"pid": 3, "running": False}]
     admin.routes["GET /processes"] = Answer(body={"processes": listed})
@@ -83,7 +83,7 @@ def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixtur
         ("t1", {"phase": "suspended", "queued": 2}, "Stopped turn t1 of s1; 2 messages wait."),
     ],
 )
-def test_stop_says_what_became_of_the_turn(
+def test_stop_reports_the_stopped_turn(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], running: str | None, after: dict[str, Any], said: str
 ) -> None:
     summary = running == "summary"
@@ -165,7 +165,7 @@ def test_compress_asks_for_a_summary(admin: FakeAdmin, capsys: pytest.CaptureFix
     assert admin.asked[-1].body == {}
 
 
-def test_delete_says_what_goes_and_wants_to_be_sure(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_delete_lists_sessions_and_asks(admin: FakeAdmin, hermes: Hermes) -> None:
     family = [session("s0", successor="s1", phase="ended"), session("s1", parent="s0", created_at=1_700_000_001.0)]
     admin.routes |= {f"GET /sessions/{each['id']}": Answer(body={**VIEW, "session": each}) for each in family}
     admin.routes["DELETE /sessions/s0"] = Answer(body={"id": "s0", "deleted": True})
@@ -199,9 +199,7 @@ def test_dead_letters_are_listed_and_replayed(admin: FakeAdmin, capsys: pytest.C
         assert json.loads(capsys.readouterr().out) == {"session": "s1", "turn": "t1"}
 
 
-def test_what_was_allowed_for_good_is_listed_and_taken_back(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_permanent_grants_are_listed_and_withdrawn(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /grants"] = Answer(body={"grants": ["recursive-delete"]})
     admin.routes["POST /grants/recursive-delete/withdraw"] = Answer(body={"withdrawn": "recursive-delete"})
     assert main(["grants"]) == 0
@@ -212,9 +210,7 @@ def test_what_was_allowed_for_good_is_listed_and_taken_back(
     assert json.loads(capsys.readouterr().out) == {"withdrawn": "recursive-delete"}
 
 
-def test_what_could_not_be_said_is_listed_and_said_again(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_undelivered_message_is_listed_and_replayed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     place = {"platform": "telegram", "chat": "42", "thread": "", "message": ""}
     letter = {"id": "reply:t1", "session": "", "turn": "", "problem": "the chat is gone", "at": 1_700_000_000.0}
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [{**letter, "kind": "reply", "place": place}]})
@@ -229,7 +225,7 @@ def test_what_could_not_be_said_is_listed_and_said_again(
     assert "reply: is ambiguous: it could be reply:t1, reply:t2; type more characters" in capsys.readouterr().err
 
 
-def test_no_dead_letters_are_said_to_be_none(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_list_of_dead_letters(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": []})
     assert main(["dead-letters"]) == 0
     assert capsys.readouterr().out == "There are no dead letters.\n"

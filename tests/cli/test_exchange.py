@@ -41,7 +41,7 @@ def body(text: str) -> list[str]:
     return text.splitlines()[1:]
 
 
-def test_a_conversation_moves_to_another_home_and_goes_on_there(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+def test_conversation_continues_in_another_home(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     with DaemonProcess() as other:
         session = other.ask("My name is Ada.").session
         live = other.hermes("export", session)
@@ -62,7 +62,7 @@ def test_a_conversation_moves_to_another_home_and_goes_on_there(tmp_path: Path, 
     assert hermes("storage", "verify", **environ).returncode == 0
 
 
-def test_a_running_daemon_takes_an_import_at_once(tmp_path: Path) -> None:
+def test_running_daemon_accepts_an_import(tmp_path: Path) -> None:
     with DaemonProcess() as daemon:
         session = daemon.ask("My name is Ada.").session
         exported = daemon.hermes("export", session).stdout
@@ -101,7 +101,7 @@ def test_of_a_damaged_file_nothing_is_imported(tmp_path: Path, home: Home, herme
         (["import", "/no/such/file"], "/no/such/file cannot be read: No such file"),
     ],
 )
-def test_what_is_not_there_is_told(home: Home, hermes: Hermes, argv: list[str], said: str) -> None:
+def test_missing_session_or_file_is_reported(home: Home, hermes: Hermes, argv: list[str], said: str) -> None:
     done = hermes(*argv)
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""`hermes keys`: what is asked of the daemon, and what the terminal shows."""
+"""`hermes keys`: requests to the daemon, and output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_help_names_the_default_role(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("text", ["0d", "30", "d", "-1h", "1y"])
-def test_expiry_that_is_no_time_is_refused(admin: FakeAdmin, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_invalid_expiry_is_refused(admin: FakeAdmin, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main(["keys", "create", "ci", f"--expires={text}"]) == 2
     assert not admin.asked
 

@@ -1,4 +1,4 @@
-"""The entrance: help, versions, completion, exit codes, and the ways in which a terminal goes away."""
+"""Entry point: help, version, completion, exit codes, and a terminal that goes away."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("name", "said"), [("ps", "--sessions"), ("suspend", "the next message starts a new session")]
 )
-def test_help_says_what_newcomers_ask(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_mentions_important_options(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     assert said in " ".join(capsys.readouterr().out.partition("examples:")[0].split())
 
@@ -109,7 +109,7 @@ def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, her
         (["daemon", "--log-level", "LOUD"], "invalid choice: 'LOUD'"),
     ],
 )
-def test_a_mistyped_command_is_one_plain_line(
+def test_usage_error_is_one_line(
     home: Home, argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 2
@@ -127,7 +127,7 @@ def test_a_bad_configuration_stops_the_daemon_before_it_starts(home: Home, herme
     assert list(home.data_dir.iterdir()) == []
 
 
-def test_a_reader_that_leaves_is_no_error(admin: FakeAdmin) -> None:
+def test_closed_pipe_is_not_an_error(admin: FakeAdmin) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR] * 5000})
     with subprocess.Popen(command("ps"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ps:
         assert ps.stdout is not None

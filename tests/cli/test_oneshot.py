@@ -31,7 +31,7 @@ COMPLETIONS = "POST /v1/chat/completions"
 ANSWER = "POST /api/sessions/s1/answer"
 
 
-def test_only_what_follows_the_last_tool_call_is_the_answer(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_oneshot_prints_text_after_the_last_tool_call(admin: FakeAdmin, hermes: Hermes) -> None:
     parts = [chunk("Let me look."), tool_began(), tool_ended(), *completion("It is 5.")]
     admin.routes[COMPLETIONS] = Stream(parts=parts)
     done = hermes("chat", "-z", "?")
@@ -79,7 +79,7 @@ def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) 
     ],
 )
 @pytest.mark.parametrize("argv", [["-z", "?"], ["-z", "?", "--json"]])
-def test_a_question_that_needs_somebody_exits_with_3(
+def test_oneshot_that_needs_an_answer_exits_with_3(
     admin: FakeAdmin, hermes: Hermes, asked: bytes, said: str, argv: list[str]
 ) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), asked])
@@ -97,7 +97,7 @@ def test_a_piped_conversation_takes_no_line_for_an_approval(admin: FakeAdmin, he
 
 
 @pytest.mark.parametrize("argv", [["-z", "?"], []])
-def test_yolo_gives_leave_and_says_so(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
+def test_yolo_approves_and_prints_a_notice(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
     allowed = threading.Event()
 
     def answer(_: Asked) -> Answer:

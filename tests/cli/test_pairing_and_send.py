@@ -1,4 +1,4 @@
-"""`hermes pairing` and `hermes send`: what they ask of the daemon, and how they say what came of it."""
+"""`hermes pairing` and `hermes send`: requests to the daemon, and output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = {"platform": "telegram", "chat": "7", "thread": "", "message": ""}
 EVE = {"platform": "telegram", "user": "8", "name": "Eve\x1b[2J", "at": 1.0, "role": "guest"}
 
 
-def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairing_lists_requests_and_paired_users(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     body = {"pending": [EVE], "approved": [{**EVE, "user": "9"}], "locked_until": 4e9}
     admin.routes["GET /pairing"] = Answer(body=body)
     assert main(["pairing", "list"]) == 0
@@ -29,7 +29,7 @@ def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pyt
     assert json.loads(capsys.readouterr().out) == body
 
 
-def test_pairing_says_when_there_is_nobody(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_pairing_list(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /pairing"] = Answer(body={"pending": [], "approved": [], "locked_until": None})
     assert main(["pairing", "list"]) == 0
     told = capsys.readouterr().out
@@ -39,7 +39,7 @@ def test_pairing_says_when_there_is_nobody(admin: FakeAdmin, capsys: pytest.Capt
     assert capsys.readouterr().out == "There are no paired users and no pairing requests.\n"
 
 
-def test_pairing_lets_people_in_and_out(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairing_approve_role_and_revoke(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /pairing/approve"] = Answer(body={"approved": {**EVE, "name": "Eve"}})
     admin.routes["POST /pairing/revoke"] = Answer(body={"revoked": {"platform": "telegram", "user": "8"}})
     assert main(["pairing", "approve", "telegram", "abcd2345"]) == 0
@@ -73,9 +73,7 @@ def answering(admin: FakeAdmin, *states: dict[str, object]) -> None:
     admin.routes["POST /posts"] = take
 
 
-def test_send_waits_until_it_has_arrived_and_says_what_it_waits_for(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_send_waits_for_delivery_and_reports_failures(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     waiting = {"state": "waiting", "tries": 1, "problem": "no route"}
     sent = {"state": "sent", "messages": ["5"], "sent_at": 1.0, "repeated": False}
     answering(admin, {**waiting, "problem": ""}, waiting, waiting, sent)
@@ -87,7 +85,7 @@ def test_send_waits_until_it_has_arrived_and_says_what_it_waits_for(
     assert (body["chat"], body["thread"], body["text"]) == ("7", "3", "two words")
 
 
-def test_send_says_what_is_wrong_and_keeps_stdout_clean(
+def test_send_reports_errors_on_stderr(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(admin, {"state": "failed", "problem": "the chat is gone", "dead_letter": "send:x"})
@@ -104,7 +102,7 @@ def test_send_says_what_is_wrong_and_keeps_stdout_clean(
     )
 
 
-def test_there_must_be_something_to_say(
+def test_send_refuses_an_empty_message(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(" \n"))

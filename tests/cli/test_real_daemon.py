@@ -1,4 +1,4 @@
-"""The command line against the real thing: a daemon in its own process, one inside a chat, and none at all."""
+"""Command line with a real daemon, with an embedded one, and without any."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
     assert "\nand on\n" in opening
 
 
-def test_a_chat_on_a_home_that_cannot_be_used_says_why(home: Home, hermes: Hermes) -> None:
+def test_chat_explains_an_unusable_home(home: Home, hermes: Hermes) -> None:
     (home.data_dir / "state.db").write_text("theirs")
     done = hermes("chat", "-z", "Hello?")
     assert done.returncode == 78

@@ -1,4 +1,4 @@
-"""`hermes service` against a systemd that only writes down what it is told."""
+"""`hermes service` with a fake systemd that records commands."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_unit_follows_the_settings_that_the_service_will_see(
     assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is False
 
 
-def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Home, hermes: Hermes) -> None:
+def test_missing_keys_are_named_and_the_unit_holds_none(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("model: {provider: openai, name: m}\ntelegram: {enabled: true}\n")
     shell = {"HERMES_API_KEY": "k" * 20, "OPENAI_API_KEY": "sk-of-this-shell", "TELEGRAM_BOT_TOKEN": "1:token"}
     printed = hermes("service", "install", "--print", **shell)
@@ -172,7 +172,7 @@ def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Ho
         (FAILED, (3, "It failed with exit-code, exit code 78; see `journalctl --user -e -u hermes.service`.")),
     ],
 )
-def test_status_tells_people_and_scripts_how_it_is(
+def test_service_status_as_table_and_json(
     systemd: FakeSystemd, home: Home, hermes: Hermes, state: str, expected: tuple[int, str]
 ) -> None:
     code, said = expected
@@ -186,14 +186,14 @@ def test_status_tells_people_and_scripts_how_it_is(
     assert told["active"] == dict(line.split("=") for line in state.splitlines()[:2])["ActiveState"]
 
 
-def test_a_service_that_is_not_installed_is_told_as_such(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_status_of_a_service_that_is_not_installed(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     systemd.state = "LoadState=not-found\nActiveState=inactive\nSubState=dead"
     done = hermes("service", "status", **systemd.environ)
     assert done.returncode == 3
     assert done.stdout == "The service is not installed; run `hermes service install`.\n"
 
 
-def test_a_start_that_fails_says_where_to_look(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_failed_start_names_the_journal(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     hermes("service", "install", **systemd.environ)
     done = hermes("service", "start", FAKE_FAILS="start", **systemd.environ)
     assert (done.returncode, done.stdout) == (1, "")
@@ -211,7 +211,7 @@ def test_a_service_does_not_start_beside_another_daemon(systemd: FakeSystemd, ho
     assert systemd.told() == []
 
 
-def test_somebody_elses_unit_is_never_replaced(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_foreign_unit_is_never_replaced(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     systemd.units.mkdir()
     systemd.unit.write_text("[Unit]\nDescription=another Hermes\n")
     done = hermes("service", "install", **systemd.environ)
@@ -221,7 +221,7 @@ def test_somebody_elses_unit_is_never_replaced(systemd: FakeSystemd, home: Home,
 
 @pytest.mark.parametrize("action", ["install", "start", "status", "uninstall"])
 @pytest.mark.parametrize("level", [[], ["--system"]])
-def test_without_systemd_it_is_said_what_to_do(
+def test_without_systemd_a_remedy_is_printed(
     tmp_path: Path, home: Home, hermes: Hermes, action: str, level: list[str]
 ) -> None:
     done = hermes("service", action, *level, PATH=str(tmp_path))
@@ -229,5 +229,5 @@ def test_without_systemd_it_is_said_what_to_do(
     assert "this machine does not run systemd" in done.stderr or "your own systemd cannot be reached" in done.stderr
 
 
-def test_with_linger_nobody_is_told_about_it(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_no_linger_hint_if_it_is_on(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     assert "enable-linger" not in hermes("service", "install", FAKE_LINGER="yes", **systemd.environ).stdout

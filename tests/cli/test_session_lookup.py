@@ -1,4 +1,4 @@
-"""Which session is meant by what somebody typed."""
+"""Lookup of sessions by id or prefix, with and without a daemon."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_store_that_is_just_being_made_has_nothing_to_show(home: Home, capsys:
     assert "is starting or stopping on" in capsys.readouterr().err
 
 
-def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
+def test_lookup_waits_for_a_starting_daemon_or_reads_its_store(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DaemonProcess() as daemon:
@@ -109,7 +109,7 @@ def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
         assert capsys.readouterr().err == ""
 
 
-def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> None:
+def test_lookup_reads_the_store_of_a_daemon_that_does_not_answer() -> None:
     with DaemonProcess() as daemon:
         name = daemon.ask("My name is Ada.").session
         run = daemon.request("POST", "/v1/runs", {"input": "!hang", "session_id": name}).json()["run_id"]
@@ -128,7 +128,7 @@ def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> No
     assert (offered.stdout, offered.stderr) == (f"{name}\n", "")
 
 
-def test_a_store_that_an_older_hermes_wrote_can_be_looked_at(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_store_of_an_older_version_can_be_read(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     prepare(home)
     engine = LmdbEngine.open(home.store_dir)
     assert engine.commit([(append("build", 0, message("hello")),)]) == [None]

@@ -1,4 +1,4 @@
-"""Setting up a chat platform: tokens are checked there, kept private, and the configuration stays the owner's."""
+"""`hermes setup`: tokens are checked and kept private, and the rest of the configuration is unchanged."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_wrong_id_changes_nothing(server: TelegramServer, home: Home, hermes: 
     assert not (home.data_dir / "telegram.token").exists()
 
 
-def test_that_the_privacy_mode_is_on_is_said_in_a_line(server: TelegramServer, home: Home, hermes: Hermes) -> None:
+def test_privacy_mode_is_reported(server: TelegramServer, home: Home, hermes: Hermes) -> None:
     options = ("setup", "telegram", "--base-url", server.base_url, "--no-hello")
     assert "privacy mode" not in hermes(*options, input=TOKEN).stdout
     server.privacy = True
@@ -120,9 +120,7 @@ def test_a_person_who_never_wrote_to_the_bot_cannot_be_greeted(
     assert "only to people who have written to it first" in done.stdout
 
 
-def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
-    server: TelegramServer, home: Home
-) -> None:
+def test_terminal_setup_hides_tokens_and_allows_a_second_try(server: TelegramServer, home: Home) -> None:
     parent, child = pty.openpty()
     process = subprocess.Popen(
         command("setup", "telegram", "--base-url", server.base_url, "--no-hello"),
@@ -168,7 +166,7 @@ def test_a_wrong_id_is_asked_for_again_and_the_token_is_kept(
     assert load_config(home, {}).telegram.admins == ("7",)
 
 
-def test_a_missing_package_is_said_before_anything_is_asked(
+def test_missing_package_is_reported_first(
     server: TelegramServer, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "telegram", None)  # as if it were not installed
@@ -235,12 +233,12 @@ def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
     (1, "xoxb-good", "begins with xapp-"),
     (1, "xapp-bad", "Slack does not know this token"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_token_of_slack_is_said(slack: str, number: int, token: str, said: str) -> None:
+def test_bad_slack_token_is_explained(slack: str, number: int, token: str, said: str) -> None:
     with pytest.raises(BadTokenError, match=said):
         slack_check.SETUP.tokens[number].check(slack, token)
 
 
-def test_a_refusal_of_slack_that_is_no_ones_fault_is_told_apart(slack: str) -> None:
+def test_other_slack_errors_are_not_bad_tokens(slack: str) -> None:
     with pytest.raises(UnreachableError, match="ratelimited"):
         slack_check.SETUP.tokens[0].check(slack, "xoxb-odd")
 
@@ -291,16 +289,14 @@ def test_a_bad_token_of_slack_changes_nothing_and_is_not_shown(
     assert list(home.data_dir.iterdir()) == []
 
 
-def test_the_advice_names_the_manifest_where_the_tokens_are_and_how_to_let_people_in(
-    workspace: SlackServer, home: Home, hermes: Hermes
-) -> None:
+def test_slack_advice_names_manifest_tokens_and_pairing(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
     for word in ("`hermes slack manifest`", "OAuth & Permissions", "App-Level Tokens", "connections:write"):
         assert word in slack_check.SETUP.advice
     done = hermes("setup", "slack", "--base-url", workspace.base_url, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n")
     assert "`hermes pairing approve slack CODE` lets them in" in done.stdout
 
 
-def test_a_hello_that_slack_does_not_take_is_told(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
+def test_failed_first_message_on_slack_is_reported(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
     workspace.scopes.discard("chat:write")
     typed = f"{BOT_TOKEN}\n{APP_TOKEN}\n"
     done = hermes("setup", "slack", "--base-url", workspace.base_url, "--allow", "UANN", input=typed)
@@ -321,7 +317,7 @@ def kept(home: Home) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_another_workspace_is_set_up_beside_the_first_and_one_again_in_its_place(
+def test_second_workspace_is_added_and_repeated_setup_replaces_its_own(
     workspace: SlackServer, home: Home, hermes: Hermes
 ) -> None:
     workspace.tokens |= {"xoxb-other": "T0002", "xoxb-anew": TEAM}
@@ -336,7 +332,7 @@ def test_another_workspace_is_set_up_beside_the_first_and_one_again_in_its_place
     assert len(tokens(load_config(home, {}).slack, {})) == 2
 
 
-def test_a_file_without_ids_of_workspaces_is_understood_and_a_token_nobody_knows_stays(
+def test_token_file_without_teams_is_read_and_unknown_tokens_are_kept(
     workspace: SlackServer, home: Home, hermes: Hermes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     workspace.tokens["xoxb-anew"] = TEAM

@@ -1,4 +1,4 @@
-"""`hermes trace`: one line a message, its steps, and its gaps in red."""
+"""`hermes trace`: one line per message, its steps and gaps."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_message_is_one_line_and_its_steps(admin: FakeAdmin, capsys: pytest.Ca
     assert ".250" in steps[0]
 
 
-def test_a_key_is_shown_as_it_was_given_and_of_others_the_beginning_of_their_digest(
+def test_given_key_is_shown_in_full_and_others_as_a_digest(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = {**LINE, "inbound": inbound_of("my-key")}

@@ -54,7 +54,7 @@ def test_work_directories_are_listed_and_withdrawn(hermes: Hermes, home: Home, e
     assert read_answers(home.data_dir) == {}
 
 
-def test_help_says_the_whole_sentence(hermes: Hermes) -> None:
+def test_help_prints_the_whole_description(hermes: Hermes) -> None:
     overview = " ".join(hermes("--help").stdout.split())
     assert "(AGENTS.md and its like), list and withdraw what is trusted" in overview
 

@@ -1,4 +1,4 @@
-"""The home: where things are, what is refused, and who may use it."""
+"""Home directory: paths, checks and lock."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_home_whose_name_is_not_utf8_is_refused_in_a_sentence(tmp_path: Path) 
     str(caught.value).encode()
 
 
-def test_a_home_that_is_a_file_is_told_before_anything_is_looked_for_in_it(tmp_path: Path) -> None:
+def test_home_that_is_a_file_is_refused_first(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomeError, match=r"HERMES_HOME is .*file, which is not a directory"):
         Home.from_environ({"HERMES_HOME": str(tmp_path / "file")})
@@ -93,7 +93,7 @@ def test_an_empty_directory_is_made_private_when_it_is_taken(home: Home) -> None
 
 
 @pytest.mark.parametrize("what", ["missing", "empty"])
-def test_a_store_that_has_vanished_is_not_made_anew(home: Home, what: str) -> None:
+def test_missing_store_is_not_created_again(home: Home, what: str) -> None:
     prepare(home)
     data = home.store_dir / "data.mdb"
     data.write_bytes(b"stored")
@@ -120,7 +120,7 @@ def _exists_and_is_empty(directory: Path) -> bool:
     return directory.is_dir() and not any(directory.iterdir())
 
 
-def test_a_home_with_only_what_a_person_brings_is_taken(home: Home) -> None:
+def test_home_with_only_user_files_is_accepted(home: Home) -> None:
     home.data_dir.mkdir()
     home.config_file.write_text("api: {}\n")
     home.api_key_file.write_text("a-key-of-my-own-making\n")
@@ -221,7 +221,7 @@ def test_only_a_home_of_ours_is_to_be_closed_to_others(home: Home) -> None:
     assert "chmod" not in str(caught.value)
 
 
-def test_a_directory_that_all_users_share_is_somebody_elses_and_not_to_be_changed(home: Home) -> None:
+def test_shared_directory_is_refused_without_advice_to_chmod(home: Home) -> None:
     home.data_dir.mkdir()
     (home.data_dir / "theirs").touch()
     home.data_dir.chmod(0o1777)
@@ -265,7 +265,7 @@ def test_a_home_that_is_not_writable_is_refused(public_dir: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_too_long_socket_path_is_refused_before_any_write(tmp_path: Path) -> None:
     fits = tmp_path / ("x" * (107 - len("/hermes.sock") - len(os.fsencode(tmp_path)) - 1))
     prepare(Home.from_environ({"HERMES_HOME": str(fits)}))
     too_long = fits.with_name(f"{fits.name}é")
@@ -311,7 +311,7 @@ sys.stdin.read()
     lock(home).close()
 
 
-def test_a_lock_file_says_only_who_holds_it_now(home: Home) -> None:
+def test_lock_file_holds_only_the_current_pid(home: Home) -> None:
     prepare(home)
     home.lock_file.write_text("1234567890\n")
     with lock(home):
@@ -428,7 +428,7 @@ def test_a_configured_key_file_is_read_but_never_made(home: Home, tmp_path: Path
     ],
     ids=["directory", "pipe", "dangling link"],
 )
-def test_what_stands_in_the_place_of_the_key_or_the_configuration_is_told(
+def test_key_or_config_that_is_not_a_regular_file_is_reported(
     home: Home, make: Callable[[Path], None], problem: str
 ) -> None:
     prepare(home)

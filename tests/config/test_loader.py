@@ -1,4 +1,4 @@
-"""The configuration: what it accepts, and that each mistake is told with its place."""
+"""Loader of the configuration: valid values, and errors with their place."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_documented_file_holds_exactly_the_defaults(home: Home) -> None:
     assert set(sources) == set(SETTINGS)
 
 
-def test_every_setting_is_documented_with_a_comment_that_says_whether_it_is_live() -> None:
+def test_every_setting_is_documented_as_live_or_not() -> None:
     section, documented = "", {}
     for line in DOCUMENTED.read_text().splitlines():
         if found := re.fullmatch(r"(\w+):", line):
@@ -218,11 +218,11 @@ def test_defaults_obey_their_own_rules() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_place(home: Home, text: str | bytes, problem: str) -> None:
+def test_error_names_its_place(home: Home, text: str | bytes, problem: str) -> None:
     assert problems(home, text) == problem
 
 
-def test_all_mistakes_are_told_at_once(home: Home) -> None:
+def test_all_errors_are_reported_together(home: Home) -> None:
     told = problems(home, "api:\n  port: x\n  hots: y\nfoo: 1\n", HERMES_TURNS_MAX_CONCURRENT="0").splitlines()
     assert told[0] == "the configuration has 4 problems:"
     assert [line.split(": ")[0].strip() for line in told[1:]] == [
@@ -323,7 +323,7 @@ def test_the_models_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> 
     assert ModelConfig(api_key_env="").api_key({}) is None
 
 
-def test_a_missing_key_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_key_error_has_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the environment variable OPENAI_API_KEY"):
         ModelConfig().api_key({})
     with pytest.raises(ConfigError, match=r"model\.api_key_file: there is no file .*gone"):
@@ -371,7 +371,7 @@ def test_resets_can_be_set_by_platform_and_kind_of_chat(home: Home) -> None:
         ("foo: idle 3", "'foo' is neither a platform (api, cli, "),
     ],
 )
-def test_a_reset_override_that_says_nothing_is_told_with_its_line(home: Home, override: str, complaint: str) -> None:
+def test_invalid_reset_override_is_reported_with_its_line(home: Home, override: str, complaint: str) -> None:
     told = problems(home, f"session_reset:\n  overrides:\n    - '{override}'\n")
     assert "FILE:3:" in told
     assert complaint in told
@@ -408,7 +408,7 @@ def test_the_systems_time_zone_is_found() -> None:
 # ---------------------------------------------------------------- reloading
 
 
-def test_changes_are_told_apart_by_whether_they_need_a_restart(home: Home) -> None:
+def test_changes_are_split_by_need_of_a_restart(home: Home) -> None:
     new = load(home, "api: {port: 1, cors_origins: ['https://a']}\nlog: {level: ERROR, keep: 1}\nmodel: {name: x}\n")
     applied, restart = Config.reloadable_changes(Config(), new)
     assert applied == ("model.name", "api.cors_origins", "log.level")

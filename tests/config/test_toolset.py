@@ -1,4 +1,4 @@
-"""The names that settings may choose tools by are those of the tools there are."""
+"""Names of tools in settings match the tools."""
 
 from __future__ import annotations
 

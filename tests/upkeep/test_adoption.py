@@ -1,4 +1,4 @@
-"""Imports: ids, keys and open work, and that a round trip through a store changes nothing."""
+"""Imports: ids, keys, open work, and round trips through a store."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def test_a_conversation_keeps_its_ids_and_its_key_where_they_are_free() -> None:
     assert engine.pending() == []
 
 
-def test_what_is_here_already_is_refused() -> None:
+def test_stored_conversation_is_refused() -> None:
     engine = MemoryEngine()
     take_in(engine, a_lineage())
     with pytest.raises(BadInputError, match=r"already stored .*: a, b"):
         take_in(engine, a_lineage())
 
 
-def test_what_went_on_here_since_is_refused_too() -> None:
+def test_continued_conversation_is_refused() -> None:
     engine = MemoryEngine()
     take_in(engine, a_talk(3))
     with pytest.raises(BadInputError, match="already stored"):
@@ -147,7 +147,7 @@ def test_where_an_id_is_taken_the_whole_conversation_gets_new_ones() -> None:
     assert exported_from(engine, A) == a_talk(2)
 
 
-def test_a_key_that_means_another_session_here_goes_on_meaning_that() -> None:
+def test_key_in_use_is_not_taken_over() -> None:
     engine = MemoryEngine()
     take_in(engine, a_talk(2))
     adoption = take_in(engine, a_lineage())

@@ -1,4 +1,4 @@
-"""Backups of a home and their return, by the functions that make them: what is in, what is not, what is refused."""
+"""Backup and restore of a home: contents, left-out files, and refused archives."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def names_in(archive: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["b.tar", "b.tar.gz", "b.tgz"])
-def test_a_backup_holds_what_matters_and_no_secret(tmp_path: Path, name: str) -> None:
+def test_backup_contents_exclude_secrets(tmp_path: Path, name: str) -> None:
     home = a_home(tmp_path / "home")
     manifest = back_up(home, tmp_path / name)
     assert names_in(tmp_path / name) == {
@@ -161,7 +161,7 @@ def test_a_backup_that_cannot_be_made_leaves_nothing(tmp_path: Path, name: str, 
     assert (tmp_path / "there.tar").read_text() == "mine"
 
 
-def test_what_an_interrupted_backup_left_is_cleared_away(tmp_path: Path) -> None:
+def test_remains_of_an_interrupted_backup_are_removed(tmp_path: Path) -> None:
     home = a_home(tmp_path / "home")
     (home.data_dir / "backup.part" / "store").mkdir(parents=True)
     (home.data_dir / "backup.part" / "junk").write_text("half")
@@ -169,7 +169,7 @@ def test_what_an_interrupted_backup_left_is_cleared_away(tmp_path: Path) -> None
     assert "junk" not in names_in(tmp_path / "b.tar")
 
 
-def test_a_damaged_store_is_backed_up_as_it_is_and_told(tmp_path: Path) -> None:
+def test_damaged_store_is_backed_up_and_reported(tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", "x" * 9000)
     data = home.store_dir / "data.mdb"
     content = data.read_bytes()
@@ -184,7 +184,7 @@ def test_a_damaged_store_is_backed_up_as_it_is_and_told(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- restore
 
 
-def test_a_restore_puts_everything_back_and_keeps_what_was_there(tmp_path: Path) -> None:
+def test_restore_replaces_and_keeps_old_contents(tmp_path: Path) -> None:
     first = a_home(tmp_path / "first", "first")
     back_up(first, tmp_path / "b.tar.gz")
     home = a_home(tmp_path / "second", "second")
@@ -278,9 +278,7 @@ def rewritten(source: Path, target: Path, change: str) -> None:
         ("more", "it holds 'more'"),
     ],
 )
-def test_an_archive_that_is_not_what_was_made_is_refused_and_changes_nothing(
-    tmp_path: Path, change: str, said: str
-) -> None:
+def test_changed_archive_is_refused_and_changes_nothing(tmp_path: Path, change: str, said: str) -> None:
     back_up(a_home(tmp_path / "first", "first"), tmp_path / "b.tar")
     rewritten(tmp_path / "b.tar", tmp_path / "bad.tar", change)
     home = a_home(tmp_path / "second", "second")
@@ -517,7 +515,7 @@ def test_entry_with_a_huge_description_is_refused(tmp_path: Path) -> None:
         unpack(tmp_path / "bomb.tar.gz", tmp_path / "out", quiet, untrusted=True)
 
 
-def test_file_of_another_size_than_the_manifest_says_is_not_written(tmp_path: Path) -> None:
+def test_file_with_a_wrong_size_is_not_written(tmp_path: Path) -> None:
     back_up(a_home(tmp_path / "home"), tmp_path / "b.tar")
     with tarfile.open(tmp_path / "b.tar") as old, tarfile.open(tmp_path / "bad.tar", "w") as new:
         for entry in old:

@@ -1,4 +1,4 @@
-"""Exports: nothing is lost on the way out and back, and whatever is wrong is named by its line."""
+"""Export format: lossless round trips, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_missing_line_is_noticed(missing: int) -> None:
         from_lines(lines)
 
 
-def test_a_file_written_anew_by_another_tool_is_the_same_export() -> None:
+def test_reformatted_export_is_accepted() -> None:
     lines = [json.dumps(json.loads(line), sort_keys=True, indent=None).encode() for line in encoded(A_TALK)]
     assert from_lines(lines) == A_TALK
 
@@ -136,7 +136,7 @@ def resealed(change: Callable[[dict[str, Any]], None]) -> bytes:
         (lambda line: line.pop("record"), "has no 'record'"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_line(change: Callable[[dict[str, Any]], None], said: str) -> None:
+def test_bad_line_of_an_export_is_named(change: Callable[[dict[str, Any]], None], said: str) -> None:
     lines = encoded(A_TALK)
     lines[1] = resealed(change)
     with pytest.raises(BadInputError, match=rf"line 2 is damaged \(.*{said}"):

@@ -69,7 +69,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json({"ok": True, **found, "daemon_pid": _daemon_pid(home)})
         return 0
     others = "all other settings" if overriding else "all settings"
-    print(f"{home.config_file}: good" + ("" if exists else f" (there is no file, so {others} have their defaults)"))
+    print(f"{home.config_file}: valid" + ("" if exists else f" (there is no file, so {others} have their defaults)"))
     if overriding:
         print(f"set by the environment: {', '.join(overriding)}")
     for warning in warnings:

@@ -58,7 +58,7 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     else:
         print_text("There are no paired users and no pairing requests.")
         if not client.info().get("platforms"):
-            print_text("No chat platform is set up; `hermes setup telegram` or `hermes setup slack` does that.")
+            print_text("No chat platform is set up; run `hermes setup telegram` or `hermes setup slack`.")
     if answer["locked_until"]:
         print_text(f"Approval is locked until {moment(answer['locked_until'])}: too many wrong codes were entered.")
     return 0

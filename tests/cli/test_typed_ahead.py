@@ -1,4 +1,4 @@
-"""What is typed while an answer runs: at the daemon at once, or kept with a word about it."""
+"""Messages typed while an answer runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def ahead(home: Home) -> TypedAhead:
 
 
 @pytest.mark.parametrize("daemon", ["none", "stopping"])
-def test_without_a_daemon_a_line_is_kept_and_said_to_be(
-    ahead: TypedAhead, home: Home, capsys: Said, daemon: str
-) -> None:
+def test_line_is_kept_without_a_daemon(ahead: TypedAhead, home: Home, capsys: Said, daemon: str) -> None:
     if daemon == "none":
         ahead.send("two")
     else:
@@ -44,7 +42,7 @@ def test_a_line_that_was_never_confirmed_is_not_called_stored(
     assert not ahead
 
 
-def test_what_was_typed_before_a_question_is_sent_after_its_answer(
+def test_line_typed_before_a_question_is_sent_after_the_answer(
     ahead: TypedAhead, admin: FakeAdmin, capsys: Said
 ) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=[accepted("t2", "queued"), *completion("ok")])

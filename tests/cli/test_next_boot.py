@@ -1,4 +1,4 @@
-"""Chats that a restart of the daemon does not end: what was asked before it is answered after it."""
+"""`hermes chat` across restarts of the daemon."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_single_question_gets_its_answer_across_two_restarts_in_a_row() -> Non
         assert ANSWER in done.stdout
 
 
-def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be(
+def test_oneshot_without_a_daemon_tells_how_to_see_the_answer(
     admin: FakeAdmin, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(next_boot, "AWAY_S", 0.1)
@@ -66,7 +66,7 @@ def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be
         list(answer)
 
 
-def test_a_chat_shows_the_answer_after_a_restart_and_says_that_the_daemon_is_back() -> None:
+def test_chat_shows_the_answer_after_a_restart() -> None:
     with DaemonProcess(config=CONFIG) as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
@@ -87,7 +87,7 @@ def texts(daemon: DaemonProcess, session: str) -> list[str]:
     return [str(each["content"]) for each in view["transcript"]]
 
 
-def test_what_was_typed_while_an_answer_ran_is_answered_although_the_terminal_is_closed() -> None:
+def test_typed_ahead_message_is_answered_after_the_terminal_closed() -> None:
     with DaemonProcess() as daemon:
         with terminal("chat", HERMES_HOME=str(daemon.home)) as person:
             session = person.expect("; /quit").split()[1].rstrip(".")
@@ -101,7 +101,7 @@ def test_what_was_typed_while_an_answer_ran_is_answered_although_the_terminal_is
         assert "!echo the second" in texts(daemon, session)
 
 
-def test_what_was_queued_is_answered_after_a_restart_each_under_its_question() -> None:
+def test_queued_messages_are_answered_in_order_after_a_restart() -> None:
     with DaemonProcess(config=CONFIG) as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
@@ -118,7 +118,7 @@ def test_what_was_queued_is_answered_after_a_restart_each_under_its_question() -
         person.type("/quit\n")
 
 
-def test_what_is_typed_while_no_daemon_runs_is_kept_and_said_to_the_next_one() -> None:
+def test_message_typed_without_a_daemon_is_sent_to_the_next_one() -> None:
     with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
@@ -138,7 +138,7 @@ def test_what_is_typed_while_no_daemon_runs_is_kept_and_said_to_the_next_one() -
 
 
 @pytest.mark.parametrize("leave", ["Ctrl-C", "/quit\n", "\x04"])
-def test_who_leaves_while_no_daemon_runs_is_told_what_is_kept(leave: str) -> None:
+def test_exit_without_a_daemon_reports_what_is_stored(leave: str) -> None:
     with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
@@ -187,7 +187,7 @@ def until_seen(daemon: DaemonProcess, person: Terminal) -> None:
             return
 
 
-def test_a_tail_goes_on_over_a_restart_and_a_kill_and_ends_with_a_stop() -> None:
+def test_tail_follows_restart_and_kill_and_ends_with_stop() -> None:
     with DaemonProcess() as daemon, terminal("tail", HERMES_HOME=str(daemon.home)) as person:
         until_seen(daemon, person)
         assert daemon.hermes("restart").returncode == 0
@@ -204,7 +204,7 @@ def test_a_tail_goes_on_over_a_restart_and_a_kill_and_ends_with_a_stop() -> None
     assert person.process.returncode == 1
 
 
-def test_after_a_kill_status_and_stop_say_so_and_what_goes_on() -> None:
+def test_status_and_stop_report_a_killed_daemon() -> None:
     with DaemonProcess() as daemon:
         asked = daemon.request("POST", "/v1/runs", {"input": "!slow 30"}).json()
         eventually(lambda: in_flight(daemon))

@@ -31,7 +31,7 @@ ANSWER = "POST /api/sessions/s1/answer"
         (["answer", "s1", "the", "red one"], "the red one", "Answered in s1. The turn continues"),
     ],
 )
-def test_a_person_answers_what_a_turn_waits_for(
+def test_answer_is_sent_to_the_waiting_turn(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], sent: str, said: str
 ) -> None:
     admin.routes["GET /sessions"] = listing(session("s1"))
@@ -43,7 +43,7 @@ def test_a_person_answers_what_a_turn_waits_for(
     assert json.loads(capsys.readouterr().out) == {"session_id": "s1"}
 
 
-def test_what_is_not_waited_for_is_refused_in_the_daemons_words(
+def test_answer_to_a_session_that_does_not_wait_is_refused(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = {"error": {"message": "nothing waits for an answer", "code": "not_waiting"}}
@@ -53,7 +53,7 @@ def test_what_is_not_waited_for_is_refused_in_the_daemons_words(
 
 
 @pytest.mark.parametrize(("argv", "verb"), [(["approve", "s1"], "answer"), (["compress", "s1"], "compress")])
-def test_a_daemon_of_another_version_is_told_apart_from_a_mistake(
+def test_unsupported_endpoint_is_reported_as_another_version(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], verb: str
 ) -> None:
     assert main(argv) == 1
