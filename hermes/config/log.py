@@ -39,7 +39,7 @@ _TOKEN_SHAPES = (
     r"(?i:bearer)\s+[^\s\"',;]+",
 )
 _TERMINAL_LINES = 1000
-_TERMINAL_PATIENCE_S = 0.5
+_TERMINAL_TIMEOUT_S = 0.5
 _MIN_REDACTED = 6  # characters; a shorter secret would mask ordinary words
 
 
@@ -157,12 +157,12 @@ class Terminal:
         written = threading.Event()
         with suppress(queue.Full):
             self._lines.put_nowait(written)
-            written.wait(_TERMINAL_PATIENCE_S)
+            written.wait(_TERMINAL_TIMEOUT_S)
 
     def stop(self) -> None:
         with suppress(queue.Full):
             self._lines.put_nowait(None)
-        self._thread.join(_TERMINAL_PATIENCE_S)
+        self._thread.join(_TERMINAL_TIMEOUT_S)
 
     def _run(self) -> None:
         while (line := self._lines.get()) is not None:

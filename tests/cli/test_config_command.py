@@ -65,7 +65,7 @@ def test_check_warns_of_probable_mistakes(
     assert capsys.readouterr().out.splitlines() == [
         f"{home.config_file}: valid",
         "warning: model.provider is local, but the local model is not installed: run `make local`",
-        "warning: model.base_url ends in /chat/completions, which is added to it anyway: use http://localhost:1/v1",
+        "warning: model.base_url ends in /chat/completions, which is appended automatically: use http://localhost:1/v1",
         SHELL,
     ]
 

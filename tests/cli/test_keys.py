@@ -46,7 +46,7 @@ def test_created_key_has_the_fields_of_the_list_and_its_text(
 
 def test_help_names_the_default_role(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["keys", "create", "--help"]) == 0
-    assert "user (the default)" in " ".join(capsys.readouterr().out.split())
+    assert "user (default)" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("text", ["0d", "30", "d", "-1h", "1y"])

@@ -220,7 +220,7 @@ class Writes(io.StringIO):
 
 def test_printed_text_follows_pending_log_lines(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr(log, "_TERMINAL_PATIENCE_S", 30.0)
+    monkeypatch.setattr(log, "_TERMINAL_TIMEOUT_S", 30.0)
     monkeypatch.setattr(sys, "stderr", Writes(written))
     monkeypatch.setattr(sys, "stdout", Writes(written))
     configure_logging(LogConfig(), home)
@@ -238,7 +238,7 @@ def test_flush_of_a_blocked_terminal_times_out(monkeypatch: pytest.MonkeyPatch) 
     terminal.write("one\n")
     terminal.catch_up()
     assert not stream.getvalue()
-    monkeypatch.setattr(log, "_TERMINAL_PATIENCE_S", 30.0)
+    monkeypatch.setattr(log, "_TERMINAL_TIMEOUT_S", 30.0)
     stream.read_again.set()
     terminal.catch_up()
     assert stream.getvalue() == "one\n"

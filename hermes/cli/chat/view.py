@@ -201,7 +201,7 @@ class RichView:
         self._refresh()
 
     def make_way(self) -> None:
-        """Rich prints above the live text, so nothing is to do."""
+        """Rich prints above the live text, so there is nothing to do."""
 
     def pause(self) -> None:
         self._flush()
