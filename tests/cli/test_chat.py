@@ -338,7 +338,7 @@ def test_cursor_keys_during_an_answer_do_not_reach_the_model(admin: FakeAdmin) -
         person.type("tell me a story\n")
         person.expect("It begins")
         person.type("\x1bnext\x1b[D\x1b[DZ\n")
-        person.expect("(queued, answered after this: nextZ)")
+        person.expect("(queued, answered after this turn: nextZ)")
         typed.set()
         person.expect("Again.")
         person.expect("you> ")

@@ -257,7 +257,7 @@ def test_help_lists_commands_of_the_daemon(admin: FakeAdmin, hermes: Hermes) -> 
     ]
     admin.routes["GET /api/commands"] = Answer(body={"commands": menu})
     out = hermes("chat", input="/help\n").stdout
-    assert "/quit, /exit, /q    leave" in out
+    assert "/quit, /exit, /q    exit" in out
     assert "\nTurn:\n  /undo [n]                    Take back the last turn\n" in out
     assert "  /reasoning [none|minimal|low|medium]\n                               How hard to think\n" in out
 
@@ -272,7 +272,7 @@ def test_a_command_at_an_approval_is_a_command(admin: FakeAdmin, asking: list[by
         person.type("go\n")
         person.expect("[d]eny> ")
         person.type("maybe\n")
-        person.expect("Answer once, session, always or deny; yes and no will do.")
+        person.expect("Type once, session, always or deny; yes and no work too.")
         person.type("/approve session\n")
         person.expect("Done.")
         person.expect("you> ")
@@ -300,7 +300,7 @@ def test_resumed_session_shows_its_open_question(admin: FakeAdmin) -> None:
     with terminal("chat", "-r", "s1") as person:
         person.expect("a tool call needs your approval:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
         person.type("always\n")
-        person.expect("Answer once or deny;")
+        person.expect("Type once or deny;")
         person.type("y\n")
         person.expect("Done.")
         person.expect("you> ")
@@ -337,8 +337,8 @@ def test_lines_typed_during_an_answer_are_separate_messages(admin: FakeAdmin) ->
         person.type("one\n")
         person.expect("(thinking)")
         person.type("two\nthree\n/status\n")
-        person.expect("(queued, answered after this: two)")
-        person.expect("(queued, answered after this: three)")
+        person.expect("(queued, answered after this turn: two)")
+        person.expect("(queued, answered after this turn: three)")
         person.expect("It runs.")
         for text in ("First.", "you> two\r\nSecond.", "you> three\r\nThird.", "you> "):
             person.expect(text)

@@ -95,7 +95,7 @@ def test_typed_ahead_message_is_answered_after_the_terminal_closed() -> None:
             person.type(f"{ASKED}\n")
             eventually(lambda: in_flight(daemon))
             person.type("!echo the second\n")
-            person.expect("(queued, answered after this: !echo the second)")
+            person.expect("(queued, answered after this turn: !echo the second)")
             person.process.kill()
         eventually(lambda: texts(daemon, session)[-1] == "the second")
         assert "!echo the second" in texts(daemon, session)
@@ -108,7 +108,7 @@ def test_queued_messages_are_answered_in_order_after_a_restart() -> None:
         eventually(lambda: in_flight(daemon))
         for number in ("one", "two"):
             person.type(f"!echo number {number}\n")
-            person.expect(f"(queued, answered after this: !echo number {number})")
+            person.expect(f"(queued, answered after this turn: !echo number {number})")
         assert daemon.hermes("restart").returncode == 0
         person.expect("(the daemon is back)")
         person.expect(ANSWER)
@@ -130,7 +130,7 @@ def test_message_typed_without_a_daemon_is_sent_to_the_next_one() -> None:
         person.expect("(kept until a daemon is back: !echo typed meanwhile)")
         daemon.start()
         person.expect("(the daemon is back)")
-        person.expect("(queued, answered after this: !echo typed meanwhile)")
+        person.expect("(queued, answered after this turn: !echo typed meanwhile)")
         person.expect(ANSWER)
         person.expect("you> !echo typed meanwhile\r\ntyped meanwhile\r\n")
         person.expect("you> ")

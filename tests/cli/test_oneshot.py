@@ -141,11 +141,11 @@ def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Her
     [
         (
             "running",
-            r"hermes: waiting: a turn has been running for [45]\d s in this session; `hermes stop s1` ends it\n",
+            r"hermes: waiting: a turn has been running for [45]\d s in this session; `hermes stop s1` stops it\n",
         ),
         (
             "waiting",
-            r"hermes: waiting: an earlier turn of this session needs an answer: may I\?; `hermes approve s1`, ",
+            r"hermes: waiting: an earlier turn of this session needs an answer: may I\?; use `hermes approve s1`, ",
         ),
     ],
 )
