@@ -442,7 +442,7 @@ def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> N
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("one\n")
-        person.expect("went away in the middle of the answer")
+        person.expect("stopped in the middle of the answer")
         person.expect("(the daemon is back)")
         person.expect("It ends.")
         person.expect("you> ")

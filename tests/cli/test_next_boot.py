@@ -58,7 +58,7 @@ def test_oneshot_without_a_daemon_tells_how_to_see_the_answer(
     conversation = Conversation(client, "s1")
     answer = across_restarts(conversation, client, conversation.ask("?"))
     told = next(fact for fact in answer if isinstance(fact, NoticeShown))
-    assert "went away in the middle of the answer" in told.text
+    assert "stopped in the middle of the answer" in told.text
     admin.close()
     with pytest.raises(
         NotRunningError, match=r"did not come back.*stored.*hermes show s1; continue with: hermes chat -r s1"
@@ -124,7 +124,7 @@ def test_message_typed_without_a_daemon_is_sent_to_the_next_one() -> None:
         person.type(f"{ASKED}\n")
         person.expect("This")
         daemon.kill()
-        person.expect("\r\nhermes: the daemon went away in the middle of the answer.")
+        person.expect("\r\nhermes: the daemon stopped in the middle of the answer.")
         person.expect("(waiting up to 60 s for a daemon; messages you type are kept, Ctrl-C exits)")
         person.type("!echo typed meanwhile\n")
         person.expect("(kept until a daemon is back: !echo typed meanwhile)")

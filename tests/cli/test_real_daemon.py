@@ -104,7 +104,7 @@ def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
         assert chat.wait(30) == 1
         assert chat.stderr is not None
         complaint = chat.stderr.read()
-    assert complaint.startswith("hermes: the daemon went away in the middle of the answer. The message is stored")
+    assert complaint.startswith("hermes: the daemon stopped in the middle of the answer. The message is stored")
     session = complaint.split()[-1]
     daemon.wait(30)
     assert "no daemon runs; it goes on when one does" in hermes("why", session).stdout

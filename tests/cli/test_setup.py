@@ -42,7 +42,7 @@ def test_a_good_token_is_kept_in_a_private_file_and_the_comments_stay(
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", str(ANN), input=f"{TOKEN}\n")
     assert (done.returncode, done.stderr) == (0, "")
     assert "is set up (@" in done.stdout
-    assert "Said hello to 7." in done.stdout
+    assert "Sent a first message to 7." in done.stdout
     assert "Next: run `hermes daemon`." in done.stdout
     assert len(server.replies(ANN)) == 1
 
@@ -65,8 +65,8 @@ def test_a_good_token_is_kept_in_a_private_file_and_the_comments_stay(
 
 
 @pytest.mark.parametrize(("typed", "said"), [
-    ("", "no bot token was given"),
-    ("hunter2", "this is not a bot's token"),
+    ("", "the bot token is empty"),
+    ("hunter2", "this is not a bot token"),
     ("123:wrong-token-of-nobody-in-particular", "Telegram does not know this token"),
 ])  # fmt: skip
 def test_a_bad_token_changes_nothing_and_is_not_shown(
@@ -93,7 +93,7 @@ def test_a_platform_that_does_not_answer_is_named_and_nothing_is_changed(
 
 def test_a_wrong_id_changes_nothing(server: TelegramServer, home: Home, hermes: Hermes) -> None:
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "ann", input=TOKEN)
-    assert "must be numeric ids" in done.stderr
+    assert "must be numeric user ids" in done.stderr
     assert not home.config_file.exists()
     assert not (home.data_dir / "telegram.token").exists()
 
@@ -116,7 +116,7 @@ def test_a_person_who_never_wrote_to_the_bot_cannot_be_greeted(
     server.fail("sendMessage", Fault(status=400, description="Bad Request: chat not found"))
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "7", input=TOKEN)
     assert done.returncode == 0
-    assert "No hello to 7" in done.stdout
+    assert "Could not send a message to 7" in done.stdout
     assert "only to people who have written to it first" in done.stdout
 
 
@@ -134,7 +134,7 @@ def test_terminal_setup_hides_tokens_and_allows_a_second_try(server: TelegramSer
     said += _until(parent, "Next: run")
     assert process.wait(20) == 0
     os.close(parent)
-    assert "this is not a bot's token" in said
+    assert "this is not a bot token" in said
     assert "@BotFather" in said
     assert TOKEN not in said
     assert load_config(home, {}).telegram.admins == ("7",)
@@ -256,7 +256,7 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
     done = hermes(*options, input=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Slack is set up (hermes in a workspace, Socket Mode works)" in done.stdout
-    assert "Said hello to UANN." in done.stdout
+    assert "Sent a first message to UANN." in done.stdout
     assert len(workspace.replies("UANN")) == 1
     config = load_config(home, {})
     assert (config.slack.enabled, config.slack.allowed_users) == (True, ("UANN",))
@@ -275,7 +275,7 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
     ("xoxb-of-nobody\nxapp-x\n", "Bot token: Slack does not know this token"),
     (f"{BOT_TOKEN}\nxapp-of-nobody\n", "App token: Slack does not know this token"),
     (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "begins with xoxb-"),
-    (f"{BOT_TOKEN}\n", "no app token was given"),
+    (f"{BOT_TOKEN}\n", "the app token is empty"),
     (f"{BOT_TOKEN}\n{APP_TOKEN}\n", "it needs connections:write"),
 ])  # fmt: skip
 def test_a_bad_token_of_slack_changes_nothing_and_is_not_shown(
@@ -301,7 +301,10 @@ def test_failed_first_message_on_slack_is_reported(workspace: SlackServer, home:
     typed = f"{BOT_TOKEN}\n{APP_TOKEN}\n"
     done = hermes("setup", "slack", "--base-url", workspace.base_url, "--allow", "UANN", input=typed)
     assert done.returncode == 0
-    assert "No hello to UANN: this token lacks a scope (missing_scope): it needs chat:write" in done.stdout
+    assert (
+        "Could not send a message to UANN: this token lacks a scope (missing_scope): it needs chat:write"
+        in done.stdout
+    )
 
 
 def kept(home: Home) -> list[tuple[str, str, str, str]]:
@@ -357,7 +360,7 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
     assert bad.returncode == 78
     assert "Signing secret: this is not a signing secret" in bad.stderr
     none = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\n")
-    assert "no signing secret was given" in none.stderr
+    assert "the signing secret is empty" in none.stderr
     assert list(home.data_dir.iterdir()) == []
 
     done = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\n{secret}\n")
