@@ -117,7 +117,7 @@ def test_a_person_who_never_wrote_to_the_bot_cannot_be_greeted(
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "7", input=TOKEN)
     assert done.returncode == 0
     assert "Could not send a message to 7" in done.stdout
-    assert "only to people who have written to it first" in done.stdout
+    assert "only write to users who wrote to it first" in done.stdout
 
 
 def test_terminal_setup_hides_tokens_and_allows_a_second_try(server: TelegramServer, home: Home) -> None:
@@ -162,7 +162,7 @@ def test_a_wrong_id_is_asked_for_again_and_the_token_is_kept(
     assert main(["setup", "telegram", "--base-url", server.base_url, "--no-hello"]) == 0
     assert [prompt.split()[0] for prompt in prompts] == ["Bot", "Id:", "Id:", "Id:"]
     told = " ".join(capsys.readouterr().out.split())
-    assert "@ann: must be numeric ids of people" in told
+    assert "@ann: must be numeric user ids" in told
     assert load_config(home, {}).telegram.admins == ("7",)
 
 
@@ -227,10 +227,10 @@ def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "token", "said"), [
-    (0, "xapp-good", "begins with xoxb-"),
+    (0, "xapp-good", "starts with xoxb-"),
     (0, "xoxb-unknown", "Slack does not know this token"),
     (0, "xoxb-old", "was revoked"),
-    (1, "xoxb-good", "begins with xapp-"),
+    (1, "xoxb-good", "starts with xapp-"),
     (1, "xapp-bad", "Slack does not know this token"),
 ])  # fmt: skip
 def test_bad_slack_token_is_explained(slack: str, number: int, token: str, said: str) -> None:
@@ -274,7 +274,7 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
 @pytest.mark.parametrize(("typed", "said"), [
     ("xoxb-of-nobody\nxapp-x\n", "Bot token: Slack does not know this token"),
     (f"{BOT_TOKEN}\nxapp-of-nobody\n", "App token: Slack does not know this token"),
-    (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "begins with xoxb-"),
+    (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "starts with xoxb-"),
     (f"{BOT_TOKEN}\n", "the app token is empty"),
     (f"{BOT_TOKEN}\n{APP_TOKEN}\n", "it needs connections:write"),
 ])  # fmt: skip
@@ -293,7 +293,7 @@ def test_slack_advice_names_manifest_tokens_and_pairing(workspace: SlackServer, 
     for word in ("`hermes slack manifest`", "OAuth & Permissions", "App-Level Tokens", "connections:write"):
         assert word in slack_check.SETUP.advice
     done = hermes("setup", "slack", "--base-url", workspace.base_url, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n")
-    assert "`hermes pairing approve slack CODE` lets them in" in done.stdout
+    assert "`hermes pairing approve slack CODE` approves it" in done.stdout
 
 
 def test_failed_first_message_on_slack_is_reported(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
@@ -368,7 +368,7 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
     assert load_config(home, {}).slack.transport == "http"
     assert secret not in done.stdout + home.config_file.read_text()
     again = hermes(*options, input=f"{BOT_TOKEN}\n\n")  # as it is configured, with the secret that is there
-    assert "the signing secret as before" in again.stdout
+    assert "signing secret unchanged" in again.stdout
     assert kept(home) == [(TEAM, BOT_TOKEN, "", secret)]
 
     workspace.tokens["xoxb-other"] = "T0002"
