@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.cli.pid import has_ended, process_of
+from hermes.cli.pid import has_ended, watch_process
 from hermes.processes import identity
 from hermes.processes.shim import command
 
@@ -30,15 +30,15 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_a_process_is_seen_without_a_descriptor(sleeper: subprocess.Popen[bytes]) -> None:
-    with process_of(sleeper.pid) as process:
+    with watch_process(sleeper.pid) as process:
         assert process is not None
         assert not has_ended(process)
         sleeper.kill()
         sleeper.wait(30)
         assert has_ended(process)
-    with process_of(sleeper.pid) as gone:
+    with watch_process(sleeper.pid) as gone:
         assert gone is None
-    with process_of(None) as nobody:
+    with watch_process(None) as nobody:
         assert has_ended(nobody)
 
 

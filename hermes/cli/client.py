@@ -1,6 +1,6 @@
-"""Talks to the daemon: HTTP over the admin socket, with nothing but the standard library.
+"""Client of the daemon: HTTP over the admin socket, with the standard library only.
 
-Each request has its own connection. Whatever goes wrong comes out as a HermesError that reads well on a terminal.
+Each request has its own connection. Every failure is raised as a HermesError with a message for people.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-ANSWER_S = 5.0  # that a daemon in order never needs
+ANSWER_S = 5.0  # longer than a healthy daemon ever needs
 _TIMEOUT_S = 30.0
-_NO_SUCH_ADDRESS = ("not_found", "method_not_allowed")  # other than an address whose session is unknown
+_NO_SUCH_ADDRESS = (
+    "not_found",
+    "method_not_allowed",
+)  # codes of an unknown endpoint, as opposed to an unknown session
 
 
 class AdminError(HermesError):
-    """The daemon understood the request and refused it."""
+    """The daemon parse_answer the request and refused it."""
 
     def __init__(self, message: str, *, status: int, code: str = "") -> None:
         super().__init__(message)
@@ -37,16 +40,16 @@ class AdminError(HermesError):
 
     @property
     def is_unknown_address(self) -> bool:
-        """The daemon has no such ability; another version may."""
+        """Return whether the daemon does not have this endpoint: it is another version."""
         return self.code in _NO_SUCH_ADDRESS
 
 
 class SilentError(HermesError):
-    """A daemon holds the socket and does not answer: it hangs, was stopped, or is far too busy."""
+    """A daemon holds the socket and does not answer: it hangs, is suspended or overloaded."""
 
 
 class LostError(NotRunningError):
-    """The daemon went away in the middle of an answer."""
+    """The connection to the daemon was lost in the middle of an answer."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -65,7 +68,7 @@ class AdminClient:
         self._path = socket_path
 
     def info(self, *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-        """A first word: who is there. Raises SilentError soon, and NotRunningError at once."""
+        """Return /info of the daemon. Raises SilentError after `timeout_s`, NotRunningError immediately."""
         try:
             found: dict[str, Any] = self.get("/info", timeout_s=timeout_s)
         except SilentError as error:
@@ -74,7 +77,7 @@ class AdminClient:
 
     def _remedy(self) -> str:
         pid = holder(Home(data_dir=self._path.parent, config_file=self._path))
-        return f"; if it hangs, `kill -9 {pid}` ends it, and nothing that it acknowledged is lost" if pid else ""
+        return f"; if it hangs, `kill -9 {pid}` ends it; everything that it acknowledged is stored" if pid else ""
 
     def get(self, path: str, *, timeout_s: float | None = _TIMEOUT_S, **query: object) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
@@ -89,11 +92,11 @@ class AdminClient:
     def stream_sse(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Iterator[tuple[str, str]]:
-        """The events of a stream as (event, data), until it ends. An event without a name is a `message`."""
+        """Yield the events of a stream as (event, data), until it ends. An event without a name is a `message`."""
         yield from self._stream(self._open(None), method, path, body, headers)
 
     def follow(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Feed:
-        """The same for somebody who cannot only wait."""
+        """Return the events as a Feed, for a caller that also does other things while it waits."""
         connection = self._open(None)
         return Feed(self._stream(connection, method, path, body, headers), connection.sock)
 
@@ -134,8 +137,8 @@ class AdminClient:
                 raise NotRunningError(
                     f"no daemon runs on {self._path.parent} (start one with `hermes daemon`)"
                 ) from None
-            if isinstance(error, TimeoutError | BlockingIOError):  # nobody has taken the last callers in
-                raise SilentError(f"the daemon on {self._path.parent} does not take calls") from None
+            if isinstance(error, TimeoutError | BlockingIOError):  # the backlog of the socket is full
+                raise SilentError(f"the daemon on {self._path.parent} does not accept connections") from None
             raise HermesError(f"the admin socket {self._path} cannot be used: {error.strerror or error}") from error
         return connection
 
@@ -149,7 +152,7 @@ class AdminClient:
     ) -> http.client.HTTPResponse:
         encoded = None if body is None else json.dumps(body).encode("ascii")
         content_type = {} if body is None else {"Content-Type": "application/json"}
-        token = read_token(token_file(self._path))  # after the connection: a daemon writes it before it listens
+        token = read_token(token_file(self._path))  # after connecting: the daemon writes it before it listens
         proof = {"Authorization": f"Bearer {token}"} if token else {}
         connection.request(method, path, body=encoded, headers={**content_type, **proof, **(headers or {})})
         response = connection.getresponse()
@@ -158,11 +161,11 @@ class AdminClient:
         return response
 
     def _lost(self) -> LostError:
-        return LostError(f"the daemon on {self._path.parent} went away in the middle of an answer")
+        return LostError(f"the daemon on {self._path.parent} closed the connection in the middle of an answer")
 
 
 class Feed:
-    """A stream's events, read by a thread of their own: whoever waits for them can look up now and then."""
+    """Events of a stream, read in a thread, so that the caller can wait with a timeout."""
 
     def __init__(self, events: Iterator[tuple[str, str]], source: socket.socket) -> None:
         self._events = events
@@ -180,8 +183,8 @@ class Feed:
         finally:
             self._arrived.put(None)
 
-    def looking_up(self, every_s: float) -> Iterator[tuple[str, str] | None]:
-        """Each event, and None whenever nothing came for so long."""
+    def poll(self, every_s: float) -> Iterator[tuple[str, str] | None]:
+        """Yield each event, and None whenever none came for `every_s`."""
         while True:
             try:
                 arrived = self._arrived.get(timeout=every_s)
@@ -201,8 +204,8 @@ class Feed:
         self.close()
 
     def close(self) -> None:
-        with suppress(OSError):  # closed already
-            self._source.shutdown(socket.SHUT_RDWR)  # wakes the thread, which closes what it reads from
+        with suppress(OSError):  # already closed
+            self._source.shutdown(socket.SHUT_RDWR)  # wakes the thread, which closes the connection
         self._thread.join()
 
 
@@ -220,7 +223,7 @@ def _decoded(raw: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise HermesError("the daemon's answer is not JSON; is it another version?") from error
     if not isinstance(answer, dict):
-        raise HermesError("the daemon's answer is not what this command knows; is it another version?")
+        raise HermesError("the daemon's answer is not a JSON object; is it another version?")
     return answer
 
 
@@ -249,7 +252,7 @@ def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:
 
 
 def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    """The response's own readline takes a body that was cut off for a finished one."""
+    """Yield lines. Unlike `response.readline`, this raises if the body was cut off."""
     rest = b""
     while part := response.read1(65_536):
         *lines, rest = (rest + part).split(b"\n")

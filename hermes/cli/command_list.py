@@ -1,4 +1,4 @@
-"""The daemon's slash commands as a list for people: in its groups, each description in a column of its own."""
+"""List of the daemon's slash commands, grouped, with the descriptions in a column."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _USAGE_WIDTH = 28
-_MIN = 20  # of a description's column, before it goes beyond the edge
+_MIN_WIDTH = 20  # of the description column; on a narrower terminal it overflows
 
 
 def print_commands(commands: Sequence[Mapping[str, Any]]) -> None:
     for group, members in groupby(commands, lambda each: str(each.get("group") or "")):
-        print(f"\n{one_line(group) or 'The daemon takes these'}:")
+        print(f"\n{one_line(group) or 'Commands of the daemon'}:")
         for command in members:
             for line in _lines(command):
                 print(line)
@@ -29,7 +29,7 @@ def _lines(command: Mapping[str, Any]) -> Iterator[str]:
     name = f"/{str(command.get('name', '')).removeprefix('/')}"
     usage, about = one_line(str(command.get("usage") or name)), one_line(str(command.get("help") or ""))
     indent = " " * (_USAGE_WIDTH + 3)
-    room = max(_MIN, width(sys.stdout) - len(indent)) if sys.stdout.isatty() else max(1, len(about))
+    room = max(_MIN_WIDTH, width(sys.stdout) - len(indent)) if sys.stdout.isatty() else max(1, len(about))
     described = textwrap.wrap(about, room, break_long_words=False) or [""]
     if len(usage) > _USAGE_WIDTH:
         yield f"  {usage}"

@@ -1,4 +1,4 @@
-"""Waiting for a daemon that went away to come back, as after a restart, and going on with its answer."""
+"""Wait for the daemon to come back after a restart, and continue to follow the answer."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from hermes.cli.client import AdminClient
 
 AWAY_S = 60.0
-_LOOK_UP_S = 0.25
-_PATIENCE_S = 1.0
+_POLL_S = 0.25
+_TIMEOUT_S = 1.0
 
 
-def life_of(client: AdminClient) -> int | None:
-    """Which of its lives the daemon is in; None: nobody answers, or is ready."""
+def current_boot(client: AdminClient) -> int | None:
+    """Return the epoch of the daemon's current boot; None if no daemon is ready."""
     try:
-        info = client.get("/info", timeout_s=_PATIENCE_S)
-    except HermesError:  # gone, or still busy starting
+        info = client.get("/info", timeout_s=_TIMEOUT_S)
+    except HermesError:  # not running, or still starting
         return None
     return int(info.get("epoch", 0)) if info.get("ready", True) else None
 
 
 def until_back(client: AdminClient, *, after: int | None = None) -> Iterator[None]:
-    """Yields now and then until a daemon is ready, in another life than `after`."""
+    """Yield every poll until a daemon is ready whose boot is not `after`. Raises NotRunningError after AWAY_S."""
     deadline = time.monotonic() + AWAY_S
-    while (life := life_of(client)) is None or life == after:
+    while (boot := current_boot(client)) is None or boot == after:
         if time.monotonic() > deadline:
-            raise NotRunningError(f"no daemon came back within {AWAY_S:.0f} s")
-        time.sleep(_LOOK_UP_S)
+            raise NotRunningError(f"the daemon did not come back within {AWAY_S:.0f} s")
+        time.sleep(_POLL_S)
         yield
 
 
 def across_restarts(
     conversation: Conversation, client: AdminClient, answer: Generator[Fact]
 ) -> Generator[Fact, None, None]:
-    """The answer, also when the daemon restarts in the middle of it, and as often as it does."""
+    """Yield the facts of an answer, and continue after each restart of the daemon."""
     lost = 0
     while True:
         try:
@@ -53,8 +53,8 @@ def across_restarts(
             if turn is None:
                 raise
             lost += 1
-            what = str(error) if lost == 1 else "the daemon went away once more"
-            yield NoticeShown(text=f"{what}. Waiting up to {AWAY_S:.0f} s for it")
+            what = str(error) if lost == 1 else "the daemon stopped again"
+            yield NoticeShown(text=f"{what}. Waiting up to {AWAY_S:.0f} s for it to come back")
         else:
             return
         yield from _quiet_until_back(conversation, client)

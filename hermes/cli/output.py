@@ -1,4 +1,4 @@
-"""What people see: tables, times, and text that cannot play tricks on their terminal."""
+"""Output for people: tables, times, sizes, and text without terminal control characters."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _STYLES = {
     "suspended": "red",
     "ended": "dim",
 }
-_WIDTH = 100  # of other people's text in a line of ours
-_MIN = 16  # of a table's last column, before other columns go
+_WIDTH = 100  # of quoted text within a line
+_MIN_WIDTH = 16  # of a table's last column; below it, other columns are dropped
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def printable(text: str) -> str:
-    """Without the control characters by which a stranger's text could steer the terminal it is shown on."""
+    """Return the text with control characters replaced, so that it cannot control the terminal."""
     return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
@@ -53,8 +53,8 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def say(text: str, *, indent: str = "", file: TextIO | None = None, alarm: bool = False) -> None:
-    """Our own words: on a terminal broken between words and red for an alarm, for a pipe as they are."""
+def print_text(text: str, *, indent: str = "", file: TextIO | None = None, alarm: bool = False) -> None:
+    """Print text. On a terminal it is wrapped, and red if `alarm` is set; elsewhere it is printed as it is."""
     file = file or sys.stdout
     red, plain = ("\033[31m", "\033[0m") if alarm and file.isatty() and not os.environ.get("NO_COLOR") else ("", "")
     for line in text.split("\n"):
@@ -63,7 +63,7 @@ def say(text: str, *, indent: str = "", file: TextIO | None = None, alarm: bool 
 
 
 def width(file: TextIO) -> int:
-    """Of the terminal itself. What the environment says may be another one's."""
+    """Return the columns of the terminal itself: COLUMNS in the environment may be out of date."""
     import shutil
     from contextlib import suppress
 
@@ -94,9 +94,10 @@ def print_table(
     alarm: str = "",
     numbers: Sequence[str] = (),
 ) -> None:
-    """For a pipe plain and whole. For a terminal in colour and to its width: columns of `drop` are left out as long
-    as there is too little room, then the last column is shortened; what the others hold is never broken. What the
-    column `alarm` holds is red, and what those of `numbers` hold stands to the right.
+    """Print a table: plain and whole to a pipe, coloured and fitted to the width on a terminal.
+
+    If the terminal is too narrow, the columns of `drop` are dropped in order, then the last column is cut off. Cells
+    of the column `alarm` are red; columns of `numbers` are right-aligned.
     """
     clean = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
@@ -122,10 +123,10 @@ def _print_rich(
     *fixed, last = columns
     widths = {name: max(map(cell_len, [name, *cells[name]])) for name in columns}
     for name in drop:
-        if sum(widths[each] + 2 for each in fixed) + min(widths[last], _MIN) < console.width:
+        if sum(widths[each] + 2 for each in fixed) + min(widths[last], _MIN_WIDTH) < console.width:
             break
         fixed.remove(name)
-    # One place stays free: some terminals begin another line as soon as the last one is written to.
+    # The last column of the screen stays empty: some terminals wrap as soon as it is written.
     room = max(1, console.width - 1 - sum(widths[each] + 2 for each in fixed))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in fixed:
@@ -147,7 +148,7 @@ def moment(at: float) -> str:
 
 
 def ago(at: float) -> str:
-    """How long it is, in one unit, for a list."""
+    """Return the time since `at` in one unit."""
     passed = max(0, int(time.time() - at))
     for seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if passed >= seconds:

@@ -1,4 +1,7 @@
-"""How commands are declared. Nothing here, nor at the top of a command's file, may import what is slow."""
+"""Declaration of commands and their arguments.
+
+Neither this module nor the top of a command's module imports anything slow.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
-ANY_ID = "its id, any earlier one, or the beginning of one; - is the last active session"
-# What shtab asks each shell to do for a session's id.
+ANY_ID = "id of the session or of a predecessor, or its first characters; - is the last active session"
+# Completion of a session id in each shell, in shtab's format.
 SESSION_COMPLETION = {
     "bash": "_hermes_sessions",
     "zsh": "($(hermes __complete sessions 2>/dev/null))",
     "fish": "(hermes __complete sessions 2>/dev/null)",
 }
-# The same for a file: shtab's own, written down here because importing shtab takes long.
+# Completion of a file name: copied from shtab, because importing shtab is slow.
 FILE_COMPLETION = {
     "bash": "_shtab_compgen_files",
     "zsh": "_files",
@@ -30,15 +33,15 @@ Run: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], int]
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other error of the command line."""
+    """Parser that reports an error in one line, like all other errors of the command line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"hermes: {_reworded(message, self.prog)} (`{self.prog} --help` shows how)", file=sys.stderr)
+        print(f"hermes: {_reworded(message, self.prog)} (see `{self.prog} --help`)", file=sys.stderr)
         sys.exit(2)
 
 
 class Help(argparse.HelpFormatter):
-    """Lines that are indented stay as they are written; the others are filled, and broken between words."""
+    """Help formatter that wraps prose and keeps indented lines as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         from functools import partial
@@ -54,7 +57,7 @@ class Help(argparse.HelpFormatter):
 
 
 def _reworded(message: str, prog: str) -> str:
-    """Our words for an unknown command; argparse words everything else well enough."""
+    """Return an error of argparse, with a suggestion for an unknown command or option."""
     from hermes.cli.suggestion import MEANINGS, answer_to
 
     parent = prog.partition(" ")[2]
@@ -68,9 +71,9 @@ def _reworded(message: str, prog: str) -> str:
 
 
 def session_id(text: str) -> str:
-    """An argument that a script left empty must not mean "none was given": `hermes stop ''` would stop the daemon."""
+    """Refuse an empty id: `hermes stop ''` in a script must not stop the daemon."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the session id is empty; `hermes ps --sessions` lists them")
+        raise argparse.ArgumentTypeError("the session id is empty; `hermes sessions` lists ids")
     return text
 
 
@@ -80,7 +83,7 @@ def positive(text: str) -> int:
 
 def whole(text: str, *, least: int = 0) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, found {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, found {text[:40]!r}")
     return int(text)
 
 
@@ -95,30 +98,30 @@ def seconds(text: str) -> float:
 
 
 def add_session(parser: ArgumentParser, *flags: str, help: str = ANY_ID, nargs: str | None = None) -> None:  # noqa: A002
-    """A session's id, completed from those there are."""
+    """Add an argument for a session id, with completion."""
     names: dict[str, Any] = {"dest": "resume"} if flags else {}
     if nargs is not None:
         names["nargs"] = nargs
     argument = parser.add_argument(*(flags or ("session",)), type=session_id, metavar="SESSION", help=help, **names)
-    setattr(argument, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
+    setattr(argument, "complete", SESSION_COMPLETION)  # noqa: B010 - read by shtab, unknown to argparse
 
 
 def add_file(parser: ArgumentParser, *names: str, **options: Any) -> None:
-    """The name of a file, completed from those there are."""
+    """Add an argument for a file name, with completion."""
     setattr(parser.add_argument(*names, **options), "complete", FILE_COMPLETION)  # noqa: B010
 
 
 class Commands:
-    """A parser's commands, or a command's own commands."""
+    """Commands of a parser, or subcommands of a command."""
 
     def __init__(self, parser: ArgumentParser, *, required: bool = True) -> None:
         self._actions = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=ArgumentParser)
         if required:
-            parser.set_defaults(run=lambda _args, _environ: parser.error(f"say which: {', '.join(self._names)}"))
+            parser.set_defaults(run=lambda _args, _environ: parser.error(f"name a command: {', '.join(self._names)}"))
         self._names: list[str] = []
 
     def add(self, name: str, run: Run, about: str, *, examples: str = "", json: bool = False) -> ArgumentParser:
-        """A new command: `about` heads its help, and its first sentence is the line in the overview."""
+        """Add a command. `about` is its description; the first sentence is also its line in the overview."""
         parser = self._actions.add_parser(
             name,
             help=f"{about[0].lower()}{about[1:]}".partition(". ")[0].removesuffix("."),
@@ -128,7 +131,7 @@ class Commands:
         )
         self._names.append(name)
         if json:
-            # Without a default of its own: a command's command would reset what was given before it.
+            # No default: that of a subcommand would overwrite the value given before it.
             parser.add_argument(
                 "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON for scripts"
             )

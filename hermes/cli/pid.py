@@ -1,4 +1,4 @@
-"""A process that somebody else started, by its number."""
+"""Handle on a process that another program started, by pid."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedProcess:
     pid: int
-    descriptor: int | None  # None: the system has none, and the number could come to mean another process
+    descriptor: int | None  # pidfd; None where the system has none: the pid could be reused then
 
 
 @contextmanager
-def process_of(pid: Any) -> Iterator[WatchedProcess | None]:
-    """Yield a handle on the process; None if there is none to wait for."""
+def watch_process(pid: Any) -> Iterator[WatchedProcess | None]:
+    """Yield a handle on the process; None if it does not run."""
     if not hasattr(os, "pidfd_open"):  # not Linux
-        yield WatchedProcess(pid=pid, descriptor=None) if isinstance(pid, int) and lives(pid) else None
+        yield WatchedProcess(pid=pid, descriptor=None) if isinstance(pid, int) and is_alive(pid) else None
         return
     handle = None
     with suppress(OSError, TypeError):
@@ -39,15 +39,15 @@ def has_ended(process: WatchedProcess | None) -> bool:
     if process is None:
         return True
     if process.descriptor is None:
-        return not lives(process.pid)
+        return not is_alive(process.pid)
     return bool(select.select([process.descriptor], [], [], 0)[0])
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's by now
+    except PermissionError:  # the pid was reused by another user
         return False
     return True

@@ -1,6 +1,6 @@
-"""How the last daemon ended, for whoever finds none.
+"""Report of an unclean end of the previous daemon, added to "no daemon runs".
 
-It is read from the store without the home's lock: a look must not be in the way of a daemon that starts.
+It reads the store without the lock of the home, so that a starting daemon is not blocked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 from hermes.cli.output import count
-from hermes.cli.pid import has_ended, process_of
+from hermes.cli.pid import has_ended, watch_process
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.listing import some
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def telling_how_it_ended(home: Home) -> Iterator[None]:
-    """Whoever is told that no daemon runs is also told when the last one was killed, or crashed."""
+def explaining_last_end(home: Home) -> Iterator[None]:
+    """Add the unclean end of the last daemon to a NotRunningError raised inside."""
     try:
         yield
     except NotRunningError as error:
@@ -33,18 +33,18 @@ def telling_how_it_ended(home: Home) -> Iterator[None]:
 
 
 def last_end(home: Home) -> str:
-    """Empty: it stopped in order, or nobody can say."""
+    """Return how the last daemon ended; empty after a clean stop, or if it is not known."""
     from hermes.config.home import holder
 
-    with process_of(holder(home)) as process:
-        if not has_ended(process):  # it starts, or has not come to its end yet
+    with watch_process(holder(home)) as process:
+        if not has_ended(process):  # it is starting or stopping
             return ""
     if not (home.store_dir / "data.mdb").exists():
         return ""
     from hermes.storage.lmdb_reader import open_reader
     from hermes.supervision.boot import read_boot
 
-    with suppress(HermesError, OSError), open_reader(home.store_dir) as reader:  # what is broken, others complain of
+    with suppress(HermesError, OSError), open_reader(home.store_dir) as reader:
         if reader is not None:
             boot = read_boot(cast("Reader", reader), time.time())
             return "" if boot.first or boot.stopped else _unclean(list(reader.pending()))
@@ -52,8 +52,8 @@ def last_end(home: Home) -> str:
 
 
 def _unclean(pending: list[str]) -> str:
-    how = "the last one did not stop in order (it was killed, or crashed). Nothing that it acknowledged is lost"
+    how = "the last daemon was killed or crashed. Everything that it acknowledged is stored"
     if not pending:
         return how
-    go_on = "goes on" if len(pending) == 1 else "go on"
-    return f"{how}; {count(len(pending), 'session')} with open work {go_on} at the next start: {some(pending)}"
+    resumes = "resumes" if len(pending) == 1 else "resume"
+    return f"{how}. {count(len(pending), 'session')} with open work {resumes} at the next start: {some(pending)}"

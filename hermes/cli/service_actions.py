@@ -1,4 +1,4 @@
-"""What the commands of `hermes service` do. Their names are the functions' names."""
+"""Implementation of the commands of `hermes service`, one function per command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes.app.factories.preflight import preflight
 from hermes.app.service_unit import MARK, NAME, Installation, make_unit
-from hermes.cli.output import one_line, print_json, print_table, say
+from hermes.cli.output import one_line, print_json, print_table, print_text
 from hermes.cli.systemd import ServiceError, Systemd
 from hermes.config.home import Home, is_free
 from hermes.config.loader import load_config
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 _SYSTEM_HOME = "/var/lib/hermes"
-_NOT_ACTIVE = 3  # as systemctl says it
-_PRIVATE = "service.env"  # keys for the service, beside the configuration
+_NOT_ACTIVE = 3  # exit code of systemctl for an inactive unit
+_PRIVATE = "service.env"  # environment file of the service, beside the configuration
 
 
 # ---------------------------------------------------------------- install
@@ -35,8 +35,8 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     unit = _unit(home, environ, system=args.system, user=args.run_as)
     if args.print:
         print(unit, end="")
-        for hint in _lacking(home, environ):
-            say(f"hermes: {hint}", file=sys.stderr)
+        for hint in _missing_settings(home, environ):
+            print_text(f"hermes: {hint}", file=sys.stderr)
         return 0
     systemd.require()
     if args.system:
@@ -44,9 +44,9 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     existed = _write(systemd.unit_file, unit)
     systemd.do("daemon-reload")
     systemd.do("enable", NAME)
-    say(f"{'Renewed' if existed else 'Installed'} {systemd.unit_file}; it starts at boot.")
+    print_text(f"{'Updated' if existed else 'Installed'} {systemd.unit_file}; the service starts at boot.")
     for hint in _hints(systemd, home, environ, running=systemd.properties().get("ActiveState") == "active"):
-        say(f"  {hint}", indent="  ")
+        print_text(f"  {hint}", indent="  ")
     return 0
 
 
@@ -58,7 +58,7 @@ def _home(environ: Mapping[str, str], *, system: bool) -> Home:
 
 def _unit(home: Home, environ: Mapping[str, str], *, system: bool, user: str) -> str:
     private = home.config_file.parent / _PRIVATE
-    config = load_config(home, private_variables(home))  # what the service will see, not what this shell has
+    config = load_config(home, private_variables(home))  # the environment of the service, not of this shell
     given = environ.get("HERMES_HOME")
     installation = Installation(
         command=(sys.executable, "-P", "-m", "hermes.cli.main", "daemon"),
@@ -71,14 +71,14 @@ def _unit(home: Home, environ: Mapping[str, str], *, system: bool, user: str) ->
 
 
 def private_variables(home: Home) -> dict[str, str]:
-    """What the service's environment has besides the unit's."""
+    """Return the variables of the service's environment file."""
     return _variables(home.config_file.parent / _PRIVATE)
 
 
 def _variables(file: Path) -> dict[str, str]:
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # there need not be one
+    except OSError:  # it is optional
         return {}
     pairs = (line.strip().partition("=") for line in lines if not line.lstrip().startswith(("#", ";")))
     return {name.strip(): value.strip().strip("'\"") for name, found, value in pairs if found}
@@ -91,23 +91,23 @@ def _require_user(user: str) -> None:
         pwd.getpwnam(user)
     except KeyError:
         raise ServiceError(
-            f"there is no user {user!r} for the service to run as: name another with --run-as, or make it with "
+            f"there is no user {user!r} to run the service as: name another with --run-as, or create it with "
             f"`useradd --system --create-home --shell /bin/bash {user}`"
         ) from None
 
 
 def _write(path: Path, unit: str) -> bool:
-    """Whether there was one of ours before. Somebody else's is never replaced."""
+    """Write the unit. Return whether it existed. A unit that Hermes did not write is never replaced."""
     try:
         before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         if before and not before.startswith(MARK):
-            raise ServiceError(f"{path} was not made by Hermes; move it away to have it replaced")
+            raise ServiceError(f"{path} was not written by Hermes; move it away first")
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.new")
         draft.write_text(unit, encoding="utf-8")
         draft.replace(path)
     except PermissionError as error:
-        raise ServiceError(f"{path} cannot be written: a service of the machine needs root (sudo)") from error
+        raise ServiceError(f"{path} cannot be written: a system service needs root (sudo)") from error
     except OSError as error:
         raise ServiceError(f"{path} cannot be written: {error.strerror}") from error
     return bool(before)
@@ -115,31 +115,31 @@ def _write(path: Path, unit: str) -> bool:
 
 def _hints(systemd: Systemd, home: Home, environ: Mapping[str, str], *, running: bool) -> Iterator[str]:
     verb, system = "restart" if running else "start", " --system" if systemd.system else ""
-    yield f"Now: hermes service {verb}{system}"
-    yield from _lacking(home, environ)
+    yield f"Next: hermes service {verb}{system}"
+    yield from _missing_settings(home, environ)
     if not systemd.system and not systemd.lingers():
-        yield "It ends when you log out. To have it run on, also from boot: loginctl enable-linger"
+        yield "It stops when you log out. To keep it running and start it at boot: loginctl enable-linger"
 
 
-def _lacking(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
-    """What of this shell the service will not have, and which keys. A unit is open to everybody: none is in it."""
+def _missing_settings(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the service lacks: keys, and variables of this shell. A unit is world-readable and holds no keys."""
     private = home.config_file.parent / _PRIVATE
     given = private_variables(home)
     if not private.exists():
-        yield f"Keys that it needs (OPENAI_API_KEY=...) belong into {private}, closed to others (chmod 600)."
+        yield f"Put keys that it needs (OPENAI_API_KEY=...) into {private}, with chmod 600."
     elif private.stat().st_mode & 0o077:
-        yield f"{private} may hold keys and is open to others; run `chmod 600 {private}`"
+        yield f"{private} may hold keys and is readable by other users; run `chmod 600 {private}`"
     mine = (name for name in environ if name.startswith("HERMES_") and name != "HERMES_HOME")
     if lost := sorted(name for name in mine if environ[name] != given.get(name)):
-        yield f"It does not see this shell's {', '.join(lost)}: that belongs into {private} or the configuration."
+        yield f"It does not see {', '.join(lost)} of this shell: set them in {private} or in the configuration."
     try:
         preflight(home, given)
     except ConfigError as error:
         for problem in error.problems:
-            yield f"With what {private} holds it will not start: {problem}"
+            yield f"With the variables in {private} it does not start: {problem}"
 
 
-# ---------------------------------------------------------------- what is installed
+# ---------------------------------------------------------------- installed service
 
 
 def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -151,7 +151,7 @@ def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise ServiceError(f"{systemd.unit_file} cannot be removed: {error.strerror}") from error
     systemd.do("daemon-reload")
     data = _home(environ, system=args.system).data_dir
-    say(f"The service is gone; everything in {data} stays.")
+    print_text(f"The service is removed; everything in {data} is kept.")
     return 0
 
 
@@ -159,8 +159,8 @@ def start(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     systemd = _installed(args, environ)
     home = _home(environ, system=args.system)
     if systemd.properties().get("ActiveState") != "active" and not is_free(home):
-        raise AlreadyRunningError(f"a daemon runs on {home.data_dir} that is not the service: `hermes stop` it first")
-    return _act(systemd, "start", "The service runs, and is ready.")
+        raise AlreadyRunningError(f"another daemon than the service runs on {home.data_dir}: run `hermes stop` first")
+    return _act(systemd, "start", "The service is running and ready.")
 
 
 def stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -168,7 +168,7 @@ def stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    return _act(_installed(args, environ), "restart", "The service was restarted, and is ready.")
+    return _act(_installed(args, environ), "restart", "The service has restarted and is ready.")
 
 
 def _installed(args: argparse.Namespace, environ: Mapping[str, str]) -> Systemd:
@@ -183,8 +183,8 @@ def _act(systemd: Systemd, verb: str, done: str) -> int:
     try:
         systemd.do(verb, NAME)
     except ServiceError as error:
-        raise ServiceError(f"{error} (`{systemd.journal}` tells more)") from None
-    say(done)
+        raise ServiceError(f"{error} (see `{systemd.journal}`)") from None
+    print_text(done)
     return 0
 
 
@@ -213,36 +213,36 @@ def status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(report)
     else:
-        _tell(report, systemd)
+        _print_status(report, systemd)
     return 0 if report["active"] == "active" else _NOT_ACTIVE
 
 
 def _is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
-    """Whether the unit is what an install would write now: the settings may have changed since."""
+    """Return whether the unit is what an install would write now. Settings may have changed since."""
     try:
         present = systemd.unit_file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
     user = next((line.partition("=")[2] for line in present.splitlines() if line.startswith("User=")), "")
     home = _home(environ, system=systemd.system)
-    with suppress(ConfigError):  # it could not be made from these settings at all
+    with suppress(ConfigError):  # the settings are not valid
         return present == _unit(home, environ, system=systemd.system, user=user)
     return False
 
 
-def _tell(report: Mapping[str, object], systemd: Systemd) -> None:
+def _print_status(report: Mapping[str, object], systemd: Systemd) -> None:
     if not report["installed"]:
-        say("The service is not installed; `hermes service install` does that.")
+        print_text("The service is not installed; run `hermes service install`.")
         return
     row = [NAME, systemd.level, report["state"], "yes" if report["enabled"] else "no", report["pid"] or "-",
            report["restarts"], report["since"] or "-"]  # fmt: skip
     columns = ["SERVICE", "LEVEL", "STATE", "AT BOOT", "PID", "RESTARTS", "SINCE"]
     print_table(columns, [[str(each) for each in row]], drop=("RESTARTS", "PID", "LEVEL"))
     if report["says"]:
-        say(f"It says: {one_line(str(report['says']))}")
+        print_text(f"Status text: {one_line(str(report['says']))}")
     if report["active"] == "failed":
-        say(f"It ended with {report['result']}, exit code {report['exit_code']}; `{systemd.journal}` tells more.")
+        print_text(f"It failed with {report['result']}, exit code {report['exit_code']}; see `{systemd.journal}`.")
     if not report["up_to_date"]:
-        say("The unit was made for other settings than these; `hermes service install` renews it.")
+        print_text("The unit does not match the current settings; `hermes service install` updates it.")
     if os.geteuid() and not systemd.system and not systemd.lingers():
-        say("It ends when you log out; `loginctl enable-linger` changes that.")
+        print_text("It stops when you log out; `loginctl enable-linger` keeps it running.")

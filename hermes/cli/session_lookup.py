@@ -1,7 +1,7 @@
-"""What is known of sessions: asked of the daemon when one runs, else read from the store under the home's lock.
+"""Read access to sessions: through the daemon if one runs, else from the store under the lock of the home.
 
-Both give the same values. The store is opened read-only: looking changes nothing, not even who owns it. So it is also
-looked at when a daemon has it and does not answer, as one that hangs, starts or stops; whoever asked is told that.
+Both return the same values. The store is opened read-only. If a daemon holds it and does not answer (it hangs, starts
+or stops), the store is read as well, and a line on stderr reports that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
-from hermes.cli.output import say
+from hermes.cli.output import print_text
 from hermes.domain.errors import AlreadyRunningError, HermesError, NotRunningError, UnknownSessionError
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from hermes.domain.read.reader import Reader
     from hermes.domain.types import Session
 
-LAST = "-"  # in place of an id: the last active session
+LAST = "-"  # stands for the last active session
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 _PAGE = 100
-_SEARCHED = 1000  # sessions, when an id was not given whole
-_BETWEEN_S = 1.0  # that a daemon's start takes, and most of its stop
+_MAX_SEARCHED = 1000  # sessions, when only the first characters of an id are given
+_BUSY_S = 1.0  # longer than a daemon's start, and than most stops
 _POLL_S = 0.05
-_NAMED = 5  # of those that a beginning could mean
+_MAX_NAMED = 5  # ids in the error for an ambiguous prefix
 
 
 class Records(Protocol):
@@ -45,13 +45,13 @@ class Records(Protocol):
     def why(self, session: str, *, exact: bool) -> dict[str, Any]: ...
 
     def beginning(self, session: str) -> str:
-        """What was said first."""
+        """Return the first message of a person."""
         ...
 
     def dead_letters(self) -> dict[str, Any]: ...
 
     def trace(self, name: str, limit: int) -> dict[str, Any]:
-        """What became of a message, or of the last messages of a session."""
+        """Return the trace of a message, or of the last messages of a session."""
         ...
 
 
@@ -64,7 +64,7 @@ class DaemonRecords:
         return found
 
     def waiting(self) -> list[str]:
-        actors = self._client.get("/actors")["actors"]  # a session that waits is always in memory
+        actors = self._client.get("/actors")["actors"]  # a waiting session is always in memory
         return [str(each["name"]) for each in actors if (each["kind"], each["state"]) == ("session", "waiting")]
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class DaemonRecords:
         path = f"/api{session_path(session)}/messages"
         try:
             return _first_words(self._client.get(path, after=-1, limit=1, exact=1)["messages"])
-        except AdminError:  # gone since it was listed, or a daemon of another version
+        except AdminError:  # deleted since it was listed, or the daemon is another version
             return ""
 
     def dead_letters(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class DaemonRecords:
 
 
 class StoredRecords:
-    """The same from the store itself. `alive`: a daemon has it, though it does not answer."""
+    """Records read from the store itself. `alive`: a daemon holds it but does not answer."""
 
     def __init__(self, reader: Reader, *, alive: bool = False) -> None:
         self._reader = reader
@@ -162,7 +162,7 @@ class StoredRecords:
         return head
 
     def _as_left(self, session: Session) -> Session:
-        """The journal's last word is that a turn runs; without a daemon it was cut off there."""
+        """Return the session as interrupted if its turn was running when the daemon ended."""
         from dataclasses import replace
 
         from hermes.domain.read.explain import without_daemon
@@ -183,7 +183,7 @@ def open_records(environ: Mapping[str, str], *, quietly: bool = False) -> Iterat
 
 def _find_records(stack: ExitStack, home: Home, *, quietly: bool) -> Records:
     client = AdminClient(home.socket)
-    deadline = time.monotonic() + _BETWEEN_S
+    deadline = time.monotonic() + _BUSY_S
     while True:
         try:
             client.info()
@@ -195,7 +195,7 @@ def _find_records(stack: ExitStack, home: Home, *, quietly: bool) -> Records:
             return DaemonRecords(client)
         try:
             return StoredRecords(stack.enter_context(stored(home)))
-        except AlreadyRunningError as error:  # a daemon that starts or stops has the home, and no socket
+        except AlreadyRunningError as error:  # a starting or stopping daemon holds the lock, and has no socket
             if time.monotonic() > deadline:
                 pid = f" (pid {error.pid})" if error.pid else ""
                 busy = AlreadyRunningError(f"a daemon{pid} is starting or stopping on {home.data_dir}")
@@ -204,9 +204,9 @@ def _find_records(stack: ExitStack, home: Home, *, quietly: bool) -> Records:
 
 
 def _in_use(stack: ExitStack, home: Home, error: HermesError, *, quietly: bool) -> Records:
-    """Of a home whose daemon does not answer; its complaint if there is nothing to see."""
+    """Return the records of a home whose daemon does not answer. Raises `error` if there is no store."""
     data = home.store_dir / "data.mdb"
-    if not data.exists() or not data.stat().st_size:  # not made yet
+    if not data.exists() or not data.stat().st_size:  # not created yet
         raise error
     from hermes.storage.lmdb_reader import open_reader
 
@@ -214,13 +214,13 @@ def _in_use(stack: ExitStack, home: Home, error: HermesError, *, quietly: bool) 
     if reader is None:
         raise error
     if not quietly:
-        say(f"hermes: {error}. This is what the store says:", file=sys.stderr)
+        print_text(f"hermes: {error}. Reading the store instead:", file=sys.stderr)
     return StoredRecords(cast("Reader", reader), alive=True)
 
 
 @contextmanager
 def stored(home: Home) -> Iterator[Reader]:
-    """For a home without a daemon."""
+    """Open the store of a home without a daemon, under its lock."""
     from hermes.config.home import lock
 
     absent = f"no daemon runs on {home.data_dir} (start one with `hermes daemon`)"
@@ -231,34 +231,36 @@ def stored(home: Home) -> Iterator[Reader]:
     with lock(home), open_reader(home.store_dir) as reader:
         if reader is None:
             raise NotRunningError(f"{absent}; nothing is stored there yet")
-        yield cast("Reader", reader)  # all of it but `stats`, which only a writer has
+        yield cast("Reader", reader)  # a Reader without `stats`
 
 
 def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:
-    """The last active sessions, first the last."""
+    """Yield sessions, the last active first."""
     after, left = None, limit
     while left and (page := records.page(min(_PAGE, left), after)):
         yield from page
         after, left = page[-1]["id"], left - len(page)
 
 
-def meant(records: Records, given: str) -> str:
-    """The id of the session that somebody typed something for: the id, the beginning of it or of its last part."""
+def resolve_id(records: Records, given: str) -> str:
+    """Return the session id for `given`: an id, or the first characters of an id or of its last part."""
     if given == LAST:
         return _last(records)
     if _WHOLE_ID.fullmatch(given) or _is_known(records, given):
         return given
-    found = [session["id"] for session in recent(records, _SEARCHED) if _begins(session["id"], given)]
+    found = [session["id"] for session in recent(records, _MAX_SEARCHED) if _begins(session["id"], given)]
     if len(found) > 1:
-        more = ", …" if len(found) > _NAMED else ""
-        raise HermesError(f"{given} could be any of {', '.join(found[:_NAMED])}{more}; type more of it")
-    return found[0] if found else given  # an unknown one is for the daemon to refuse
+        more = ", …" if len(found) > _MAX_NAMED else ""
+        raise HermesError(
+            f"{given} is ambiguous: it could be {', '.join(found[:_MAX_NAMED])}{more}; type more characters"
+        )
+    return found[0] if found else given  # the daemon refuses an unknown id
 
 
 def _last(records: Records) -> str:
     for session in recent(records, 1):
         return str(session["id"])
-    raise HermesError("there is no session yet; `hermes chat` begins one")
+    raise HermesError("there is no session yet; `hermes chat` starts one")
 
 
 def _is_known(records: Records, given: str) -> bool:
@@ -277,9 +279,9 @@ def _begins(session: str, given: str) -> bool:
     return session.startswith(given) or session.rpartition("_")[2].startswith(given)
 
 
-def meant_by(client: AdminClient, given: str) -> str:
-    """The same, for a command that only a daemon can carry out."""
-    return meant(DaemonRecords(client), given)
+def resolve_session(client: AdminClient, given: str) -> str:
+    """Return the session id for `given`, as known to the daemon."""
+    return resolve_id(DaemonRecords(client), given)
 
 
 def _first_words(messages: list[dict[str, Any]]) -> str:

@@ -1,6 +1,6 @@
-"""Answers to commands that do not exist: what to type instead, first by meaning, then by spelling.
+"""Suggestions for unknown commands: first by meaning, then by spelling.
 
-A guess never names a command that ends or destroys something: people run what is suggested to them.
+A guess by spelling never names a command that stops or deletes something: people run what is suggested.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HARMFUL: Final = frozenset({"delete", "end", "kill", "restore", "stop", "suspend", "uninstall", "withdraw", "revoke"})
-_SIMILARITY: Final = 0.7  # from 0 to 1, as difflib measures it
+_SIMILARITY: Final = 0.7  # ratio of difflib, from 0 to 1
 
 _CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one question"
-_RESUME = "`hermes chat -r SESSION` goes on with a session"
+_RESUME = "`hermes chat -r SESSION` continues a session"
 _DAEMON = "`hermes daemon` runs the daemon in this terminal, `hermes service install` as a service"
 _CHECK = "`hermes config check` checks the configuration, `hermes status` the daemon"
 _EDIT = "edit the file that `hermes config path` prints, then run `hermes reload`"
-_LOGS = "the daemon's log is in `logs/` of its home (`hermes status` shows it); `hermes tail` shows events"
+_LOGS = "the daemon's log is in `logs/` of its home (see `hermes status`); `hermes tail` prints events"
 _LIST = "`hermes sessions` lists sessions"
-_LIVE = "`hermes status` and `hermes sessions` show what runs, `hermes tail` what happens"
+_LIVE = "`hermes status` and `hermes sessions` show what runs, `hermes tail` prints events"
 _UPDATE = "update the checkout or package with the tool that installed it, then `hermes restart`"
 _ABSENT = "Hermes does not have this"
 _PLATFORMS = f"the chat platforms are {' and '.join(PLATFORMS)} (`hermes setup PLATFORM`)"
 
-# The commands of similar programs, and other words for ours.
+# Commands of similar programs, and synonyms of our commands.
 MEANINGS: Final = {
     **dict.fromkeys(("ask", "new", "prompt", "talk", "tui", "-z", "-q"), _CHAT),
     **dict.fromkeys(("attach", "connect", "continue", "open", "-c", "-r"), _RESUME),
@@ -43,7 +43,9 @@ MEANINGS: Final = {
     **dict.fromkeys(
         ("model", "models", "provider"), "type /model in `hermes chat` for one session; for all, " + _EDIT
     ),
-    **dict.fromkeys(("tool", "tools"), "`tools` in the configuration says which are on; `hermes config show`"),
+    **dict.fromkeys(
+        ("tool", "tools"), "the section `tools` of the configuration chooses the tools; see `hermes config show`"
+    ),
     **dict.fromkeys(("self-update", "update", "upgrade"), _UPDATE),
     **dict.fromkeys(("init", "install", "onboard"), "`hermes setup PLATFORM` sets up a chat; for the rest, " + _EDIT),
     **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),
@@ -58,7 +60,7 @@ MEANINGS: Final = {
 
 
 def answer_to(word: str, parent: str, commands: Iterable[str]) -> str:
-    """Return what to type instead of an unknown command of `parent` ("" is hermes itself); empty if nobody knows."""
+    """Return a suggestion for an unknown command of `parent` ("" is hermes itself), or an empty text."""
     if meaning := MEANINGS.get(f"{parent} {word}".strip()):
         return meaning
     from difflib import get_close_matches

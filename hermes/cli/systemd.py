@@ -1,4 +1,4 @@
-"""systemd, asked by its own commands: the system's manager or a person's, and whether it can be asked at all."""
+"""Access to systemd through systemctl and loginctl: the system manager or the user manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASKED = (
     "LoadState", "ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "Result", "ExecMainStatus",
     "ActiveEnterTimestamp", "StatusText",
 )  # fmt: skip
-_BOOTED = Path("/run/systemd/system")  # there where systemd started the machine
+_BOOTED = Path("/run/systemd/system")  # exists if systemd booted the machine
 
 
 class ServiceError(HermesError):
@@ -36,7 +36,7 @@ class Systemd:
 
     @property
     def unit_file(self) -> Path:
-        """Where an operator's own units belong."""
+        """Return the path of the unit file."""
         if given := self.environ.get("SYSTEMD_UNIT_PATH", "").strip(":"):  # systemd's own variable
             return Path(given.partition(":")[0]) / NAME
         if self.system:
@@ -49,27 +49,30 @@ class Systemd:
         return f"journalctl {'' if self.system else '--user '}-e -u {NAME}"
 
     def require(self) -> None:
-        """Raises ServiceError with what to do where there is no systemd."""
+        """Raise ServiceError with a remedy if systemd cannot be used."""
         done = self._run("show", "--property=Version")
         if done is not None and done.returncode == 0:
             return
-        said = "there is no systemctl" if done is None else _first_line(done.stderr)
+        reason = "there is no systemctl" if done is None else _first_line(done.stderr)
         if self.system or not _BOOTED.is_dir():
             raise ServiceError(
-                f"this machine does not run systemd ({said}). `hermes daemon` stays in the foreground and ends well "
-                "on SIGTERM: let whatever starts programs here run it. In a container make it the command (see "
-                "Containerfile); on macOS a launchd agent can hold it"
+                f"this machine does not run systemd ({reason}). Let your service manager run `hermes daemon`: it "
+                "stays in "
+                "the foreground and stops cleanly on SIGTERM. In a container make it the command (see "
+                "Containerfile); "
+                "on macOS use a launchd agent"
             )
         raise ServiceError(
-            f"your own systemd cannot be reached ({said}): log in as yourself rather than by su or sudo, or run "
+            f"your systemd user manager cannot be reached ({reason}): log in directly instead of with su or sudo, "
+            "or run "
             "`export XDG_RUNTIME_DIR=/run/user/$(id -u)` first; or use --system"
         )
 
     def do(self, *arguments: str) -> None:
         done = self._run(*arguments)
         if done is None or done.returncode:
-            said = _first_line(done.stderr) if done else "there is no systemctl"
-            raise ServiceError(f"systemctl {' '.join(arguments)} failed: {said or 'no reason was given'}")
+            reason = _first_line(done.stderr) if done else "there is no systemctl"
+            raise ServiceError(f"systemctl {' '.join(arguments)} failed: {reason or 'no reason was given'}")
 
     def properties(self) -> dict[str, str]:
         done = self._run("show", NAME, f"--property={','.join(_ASKED)}")
@@ -77,7 +80,7 @@ class Systemd:
         return {name: value for name, found, value in (line.partition("=") for line in lines) if found}
 
     def lingers(self) -> bool:
-        """Whether a person's services run without that person being logged in."""
+        """Return whether user services keep running after logout."""
         try:
             done = self._command("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
         except FileNotFoundError:

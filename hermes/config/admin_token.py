@@ -40,7 +40,7 @@ def create_token(path: Path) -> Secret:
 
 
 def read_token(path: Path) -> str:
-    """Return the token; an empty text if it cannot be read, and the daemon's refusal says what to do."""
+    """Return the token; an empty text if it cannot be read, then the daemon refuses with a remedy."""
     with suppress(OSError, ValueError), path.open("rb") as file:
         return file.read(_MAX_BYTES).decode("ascii").strip()
     return ""

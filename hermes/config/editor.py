@@ -1,4 +1,4 @@
-"""Changes settings in the text of a configuration file, and nothing else in it: comments and order stay. Pure."""
+"""Editing of settings in the text of a configuration file. Comments and order are kept. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDENT = "  "
 
 
 def with_settings(text: str, changes: Mapping[str, Value]) -> str:
-    """The text after these changes, by name (`section.key`). Raises ConfigError where it is not written plainly."""
+    """Return the text with these settings (`section.key`) changed. Raises ConfigError for unusual YAML."""
     for name, value in changes.items():
         section, key = name.split(".")
         text = _with(text, section, key, written(value))
@@ -24,24 +24,24 @@ def with_settings(text: str, changes: Mapping[str, Value]) -> str:
 
 
 def written(value: Value) -> str:
-    """As YAML; JSON is."""
+    """Return a value as YAML. JSON is valid YAML."""
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
 def _with(text: str, section: str, key: str, value: str) -> str:
     root = _compose(text)
     if root is not None and (root.id != "mapping" or _is_flow(root)):
-        raise ConfigError("the configuration file is not written as sections with keys; change it by hand")
+        raise ConfigError("the configuration file does not consist of sections with keys; edit it by hand")
     found = _find(root, section)
     if found is None:
         before = text if not text or text.endswith("\n") else f"{text}\n"
         gap = "\n" if before.strip() else ""
         return f"{before}{gap}{section}:\n{_INDENT}{key}: {value}\n"
     name, body = found
-    if body.id == "scalar" and not body.value:  # a section with nothing in it
+    if body.id == "scalar" and not body.value:  # an empty section
         return _after_line(text, name.end_mark.index, f"{_INDENT}{key}: {value}\n")
     if body.id != "mapping":
-        raise ConfigError(f"{section} is not a section with keys; change it by hand")
+        raise ConfigError(f"{section} is not a section with keys; edit it by hand")
     if (setting := _find(body, key)) is not None:
         node = setting[1]
         lead = "" if text[node.start_mark.index - 1 : node.start_mark.index].isspace() else " "
@@ -59,7 +59,7 @@ def _compose(text: str) -> Node | None:
     try:
         root = cast("Node | None", yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise ConfigError("the configuration file is not good YAML; `hermes config check` says where") from error
+        raise ConfigError("the configuration file is not valid YAML; `hermes config check` reports where") from error
     return root
 
 
@@ -73,7 +73,7 @@ def _is_flow(node: Any) -> bool:
 
 
 def _end(node: Any) -> int:
-    """Where its last character is: a list in lines would reach to the next key, over the comments between."""
+    """Return the end of a node. The mark of a block list would include comments up to the next key."""
     if node.id == "scalar" or _is_flow(node) or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

@@ -1,8 +1,7 @@
-"""Reads the configuration file into settings, each with the place it was found at.
+"""Reader of the configuration file: settings, each with its line and column.
 
-The YAML is composed, not constructed: nodes carry their line and column, so that every complaint says where. All
-problems are collected, none ends the reading but text that is not YAML at all. Values of keys that are not ours
-are never repeated in a message: they may be secrets.
+The YAML is composed, not constructed, so that every problem has a place. All problems are collected, unless the text
+is not YAML at all. Values of unknown keys are never repeated in a message: they may be secrets.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ if TYPE_CHECKING:
     import yaml
 
     class Node(Protocol):
-        """What the YAML composer makes. Its own types leave out half of this."""
+        """Node of the YAML composer, whose own types are incomplete."""
 
         id: str
         tag: str
         value: Any
-        style: str | None  # of scalars only
+        style: str | None  # of a scalar
         start_mark: yaml.Mark
 
 
 EMPTY = "config.yaml is empty; using defaults"
 _MAX_SIZE = 262_144  # bytes
 _MAX_LINE = 10_000  # characters
-# What the parser says of a line that stands too far left or right.
+# Messages of the parser for wrong indentation.
 _SIGNS_OF_INDENTATION = ("expected <block end>", "mapping values are not allowed here")
 _TAG = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9_]{0,30})")
@@ -56,7 +55,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def parse_number(setting: Setting, text: str) -> int | float:
-    """Plain decimal numbers only: YAML's octals, sexagesimals, infinities and NaN are mistakes in a configuration."""
+    """Return a plain decimal number. Octal, sexagesimal, infinity and NaN of YAML are refused."""
     if type(setting.default) is int:
         if _WHOLE.fullmatch(text):
             return int(text)
@@ -74,7 +73,7 @@ def _short(text: str) -> str:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether the file is there and holds nothing at all: an editor or a full disk may have cut it off."""
+    """Return whether the file exists and is empty: an editor or a full disk may have cut it off."""
     try:
         return not read_regular_file(path, max_bytes=_MAX_SIZE).strip()
     except OSError:
@@ -82,7 +81,7 @@ def is_empty(path: Path) -> bool:
 
 
 def read_config_file(path: Path) -> tuple[dict[str, FoundValue], list[str]]:
-    """What the file sets, and what is wrong with it. A file that is not there sets nothing."""
+    """Return the settings of the file, and its problems. A missing file has neither."""
     reader = _Reader(path)
     try:
         raw = read_regular_file(path, max_bytes=_MAX_SIZE)
@@ -151,12 +150,12 @@ class _Reader:
         indent = content[: len(content) - len(content.lstrip())]
         problem = error.problem or str(error)
         if "\t" in indent:
-            text, column = "a tab cannot indent in YAML; use spaces", indent.index("\t")
+            text, column = "YAML does not allow tabs as indentation; use spaces", indent.index("\t")
         elif r"'\t'" in problem:
-            text = "a tab cannot stand here in YAML; use spaces"
+            text = "YAML does not allow a tab here; use spaces"
         elif any(sign in problem for sign in _SIGNS_OF_INDENTATION):
             text = "is not valid YAML: check the indentation here and in the lines above"
-        else:  # some of the parser's sentences begin in the context
+        else:  # some messages of the parser start in the context
             text = f"is not valid YAML: {f'{error.context} ' if problem.startswith('but') else ''}{problem}"
         self.problems.append(f"{self._at(line, column)}: {text}")
 
@@ -183,11 +182,11 @@ class _Reader:
     def _read_section(self, key: Node, node: Node) -> None:
         section = key.value
         if section not in SECTIONS:
-            self._complain(key, f"unknown section {_short(section)}{_meant(section, node)}")
+            self._complain(key, f"unknown section {_short(section)}{_suggestion(section, node)}")
         elif node.id == "mapping":
             for inner, value in self._pairs(node):
                 self._read_setting(section, inner, value)
-        elif _tag(node) != "null":  # a section whose lines are all commented out is fine
+        elif _tag(node) != "null":  # a section with only comments is valid
             self._complain(node, f"{section}: expected settings below it, found {_describe(node)}")
 
     def _read_setting(self, section: str, key: Node, node: Node) -> None:
@@ -221,7 +220,7 @@ class _Reader:
         raise ValueError(f"expected {expected(setting)}, found {_describe(node)}{_advice(kind, node)}")
 
     def _pairs(self, node: Node) -> list[tuple[Node, Node]]:
-        """The keys of a mapping; what it merges (`<<: *anchor`) comes last and loses to its own keys."""
+        """Return the pairs of a mapping. Its own keys win over merged ones (`<<: *anchor`)."""
         pairs: dict[str, tuple[Node, Node]] = {}
         merged: list[Node] = []
         for key, value in node.value:
@@ -231,14 +230,14 @@ class _Reader:
                 self._complain(key, f"a name cannot be {_describe(key)}")
             elif key.value in pairs:
                 first = pairs[key.value][0].start_mark.line + 1
-                self._complain(key, f"{_short(key.value)} is there twice; the first is in line {first}")
+                self._complain(key, f"{_short(key.value)} is set twice; first in line {first}")
             else:
                 pairs[key.value] = (key, value)
         self._merge(pairs, merged)
         return list(pairs.values())
 
     def _merge(self, pairs: dict[str, tuple[Node, Node]], merged: list[Node]) -> None:
-        done: set[int] = set()  # a mapping can merge itself, and one can be merged a thousand times
+        done: set[int] = set()  # a mapping can merge itself, or be merged many times
         while merged:
             node = merged.pop(0)
             if node.id != "mapping":
@@ -253,13 +252,13 @@ class _Reader:
 
 
 NO_KEY_HERE = (
-    "a key does not belong in the configuration; put it into the environment variable that model.api_key_env names, "
-    "or into a file that model.api_key_file names"
+    "the configuration must not contain a key; put it into the environment variable named by model.api_key_env, "
+    "or into a file named by model.api_key_file"
 )
 
 
-def _meant(section: str, node: Node) -> str:
-    """What has settings below it was meant for a section, a bare value for a setting."""
+def _suggestion(section: str, node: Node) -> str:
+    """Return a suggestion for an unknown section: a section if it has settings below it, else a setting."""
     if (node.id == "mapping" or _tag(node) == "null") and (hint := did_you_mean(section, SECTIONS)):
         return hint
     homes = [each.name for each in SETTINGS.values() if each.key == section]
@@ -268,10 +267,8 @@ def _meant(section: str, node: Node) -> str:
 
 def _text(setting: Setting, node: Node) -> str:
     if node.id == "scalar" and (_tag(node) == "str" or (setting.rule.choices and _tag(node) == "bool")):
-        return str(
-            node.value
-        )  # YAML takes a bare `off` for a truth value; where words are to choose from it is a word
-    what = "text" if type(setting.default) is str else "a text in the list"
+        return str(node.value)  # YAML reads a bare `off` as a boolean; with choices it is a word
+    what = "text" if type(setting.default) is str else "text in the list"
     raise ValueError(f"expected {what}, found {_describe(node)}{_advice(str, node)}")
 
 
@@ -297,9 +294,9 @@ def _describe(node: Node) -> str:
 
 def _advice(kind: type, node: Node) -> str:
     if _tag(node) == "null":
-        return " (leave the line out to have the default)"
+        return " (remove the line to use the default)"
     if kind is str and _plain(node):
         return " (put it in quotes)"
     if kind in {bool, int, float} and node.id == "scalar" and not _plain(node):
-        return " (without the quotes)" if kind is not bool else ""
+        return " (remove the quotes)" if kind is not bool else ""
     return " (write it as a list: [a, b])" if kind is tuple and node.id == "scalar" else ""

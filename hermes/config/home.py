@@ -1,7 +1,7 @@
-"""The home: the one place Hermes writes to, and the lock that keeps it to one daemon.
+"""Home directory of Hermes: its paths, its checks, and the lock that allows one daemon.
 
-With `$HERMES_HOME` everything is under it; without, the platform's own data and config directories are used.
-Nothing is written before every check has passed, and a directory that another program made is never touched.
+With `$HERMES_HOME` everything is under it; else the data and config directories of the platform are used. Nothing is
+written before every check has passed, and a directory of another program is never changed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from hermes.system.durable_file import sync_directory, sync_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT = 1  # of the home's layout, kept in its marker
+FORMAT = 1  # version of the home's layout, stored in its marker
 _MARKER = ".hermes-home"
 _STORE_MADE = "store"  # in the marker's second line
-# What may be there before the first start: brought by a person, or left by a first start that was cut off.
+# Allowed before the first start: put there by a person, or by a first start that was interrupted.
 _BROUGHT = frozenset({"config.yaml", "api.key", "backup.key", "service.env", f"{_MARKER}.new"})
-_MAX_SOCKET_PATH = 107  # bytes; the kernel's 108 with the closing NUL
+_MAX_SOCKET_PATH = 107  # bytes; 108 in the kernel with the final NUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Home:
 
 
 def _real(path: str) -> Path:
-    # Unlike Path.resolve this does not raise on a loop of links: the checks then say so.
+    # Unlike Path.resolve this does not raise on a loop of links: the checks report it.
     return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111
 
 
@@ -87,23 +87,21 @@ def _check_name(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise HomeError(
-            f"the home {str(path)!a} has a name that is not UTF-8; set HERMES_HOME to one that is"
-        ) from None
+        raise HomeError(f"the home {str(path)!a} is not valid UTF-8; set HERMES_HOME to a path that is") from None
     if os.path.exists(path) and not path.is_dir():  # noqa: PTH110 - never raises
-        raise HomeError(f"HERMES_HOME is {path}, which is not a directory; set it to one")
+        raise HomeError(f"HERMES_HOME is {path}, which is not a directory; set it to a directory")
 
 
 def prepare(home: Home, *, restoring: bool = False) -> None:
-    """Make the home, or find it fit for use. Raises HomeError before anything is written.
+    """Create the home, or check it. Raises HomeError before anything is written.
 
-    A store that has vanished is no reason not to restore one.
+    `restoring` accepts a home whose store is missing.
     """
     try:
         _check_socket_path(home)
         if _exists(home.data_dir):
             _check_directory(home.data_dir)
-            _check_ours(home)  # first: another program's directory is not to be changed for us
+            _check_ours(home)  # first: do not advise changes to another program's directory
             _check_owner(home.data_dir)
             _check_private(home)
             if not restoring:
@@ -118,7 +116,7 @@ def _check_socket_path(home: Home) -> None:
     size = len(os.fsencode(home.socket))
     if size > _MAX_SOCKET_PATH:
         raise HomeError(
-            f"the path of the admin socket {home.socket} has {size} bytes and Unix sockets allow "
+            f"the path of the admin socket {home.socket} has {size} bytes; Unix sockets allow "
             f"{_MAX_SOCKET_PATH}; set HERMES_HOME to a shorter directory"
         )
 
@@ -133,8 +131,8 @@ def _exists(path: Path) -> bool:
 
 def _check_directory(path: Path) -> None:
     if not path.is_dir():
-        raise HomeError(f"the home {path} is not a directory; set HERMES_HOME to one")
-    if not os.access(path, os.R_OK | os.X_OK):  # nobody can say what it holds
+        raise HomeError(f"the home {path} is not a directory; set HERMES_HOME to a directory")
+    if not os.access(path, os.R_OK | os.X_OK):  # its contents are unknown
         _check_owner(path)
         raise HomeError(f"the home {path} cannot be read; set HERMES_HOME to a directory of your own")
 
@@ -142,13 +140,13 @@ def _check_directory(path: Path) -> None:
 def _check_owner(path: Path) -> None:
     if (owner := path.stat().st_uid) != os.geteuid():
         raise HomeError(
-            f"the home {path} belongs to uid {owner} and this is uid {os.geteuid()}; "
+            f"the home {path} belongs to uid {owner}, but this process has uid {os.geteuid()}; "
             "run Hermes as its owner or set HERMES_HOME to a directory of your own"
         )
 
 
 def _check_private(home: Home) -> None:
-    """Only our own is to be closed to others: whoever closed another directory might break what uses it."""
+    """Return advice to close the home, if it is ours: chmod on another directory might break its users."""
     path, mode = home.data_dir, home.data_dir.stat().st_mode
     ours = _exists(home.marker) and not mode & stat.S_ISVTX
     remedy = f"run `chmod 700 {shlex.quote(str(path))}` or " if ours else ""
@@ -166,11 +164,11 @@ def _check_ours(home: Home) -> None:
         strangers = sorted({entry.name for entry in home.data_dir.iterdir()} - _BROUGHT - restored)
         if strangers:
             raise HomeError(
-                f"the directory {home.data_dir} was made by something else (it holds {_some(strangers)}); "
+                f"the directory {home.data_dir} belongs to another program (it holds {_some(strangers)}); "
                 "set HERMES_HOME to an empty or new directory"
             ) from None
         return
-    # An empty marker is a first start that was cut off; it is written again.
+    # An empty marker is left by an interrupted first start; it is written again.
     if text in {"", str(FORMAT)}:
         return
     if not text.isdecimal():
@@ -183,18 +181,18 @@ def _check_ours(home: Home) -> None:
         )
     if text != str(FORMAT):
         raise HomeError(
-            f"the home {home.data_dir} has layout {text[:20]!r} and this Hermes knows {FORMAT}; "
-            "use the Hermes that made it, or another HERMES_HOME"
+            f"the home {home.data_dir} has layout {text[:20]!r}, but this Hermes supports {FORMAT}; "
+            "use the version that created it, or set another HERMES_HOME"
         )
 
 
 def _marker_lines(home: Home) -> list[str]:
-    """The layout of the home and, once there is one, a word about its store."""
+    """Return the text of the marker: the layout and, once it exists, a note about the store."""
     return home.marker.read_text("ascii", errors="replace").strip().split("\n")
 
 
 def has_store(home: Home) -> bool:
-    """Whether a store was made here."""
+    """Return whether a store was created here."""
     try:
         return _STORE_MADE in _marker_lines(home)
     except OSError:
@@ -202,23 +200,23 @@ def has_store(home: Home) -> bool:
 
 
 def note_store(home: Home) -> None:
-    """A store was made here: from now on it must be there."""
+    """Note that a store was created: from now on it must exist."""
     if _STORE_MADE not in _marker_lines(home):
         _write_marker(home, f"{FORMAT}\n{_STORE_MADE}\n")
 
 
 def check_store(home: Home) -> None:
-    """A store that has vanished is not silently made anew. Raises HomeError."""
+    """Raise HomeError if the store is missing, instead of creating an empty one."""
     data = home.store_dir / "data.mdb"
     try:
         if _STORE_MADE not in _marker_lines(home) or (_exists(data) and data.stat().st_size):
             return
-    except OSError:  # other checks say what is wrong
+    except OSError:  # other checks report it
         return
-    what = "is empty" if _exists(data) else "is gone"
+    what = "is empty" if _exists(data) else "is missing"
     raise HomeError(
         f"the store of this home {what} ({data}): put it back, or run `hermes restore BACKUP`; "
-        f"to begin with an empty one on purpose, run `echo {FORMAT} > {shlex.quote(str(home.marker))}`"
+        f"to start with an empty store, run `echo {FORMAT} > {shlex.quote(str(home.marker))}`"
     )
 
 
@@ -231,19 +229,19 @@ def _make(home: Home) -> None:
     home.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     is_new = not _exists(home.marker) or not home.marker.stat().st_size
     if is_new:
-        home.data_dir.chmod(0o700)  # one that somebody else has made for us
-        # The marker comes first, so that a start cut off here finds a home it knows.
+        home.data_dir.chmod(0o700)  # it may be created by another process meanwhile
+        # The marker comes first, so that the next start recognises a home whose creation was interrupted.
         _write_marker(home, f"{FORMAT}\n")
     home.log_dir.mkdir(mode=0o700, exist_ok=True)
     home.store_dir.mkdir(mode=0o700, exist_ok=True)
     if is_new:
         sync_directory(home.data_dir)
-        with suppress(PermissionError):  # a parent that we may not read
+        with suppress(PermissionError):  # no permission to read the parent
             sync_directory(home.data_dir.parent)
 
 
 def _write_marker(home: Home, text: str) -> None:
-    """Written under another name first: a power cut must not leave half of it."""
+    """Write the marker atomically: a power cut must not leave half of it."""
     draft = home.marker.with_name(f"{_MARKER}.new")
     _write_private(draft, text)
     sync_file(draft)
@@ -260,7 +258,7 @@ def _write_private(path: Path, text: str) -> None:
 
 
 class HomeLock:
-    """The right to write to a home. It ends with `close`, or with the process, however that ends."""
+    """Lock of a home. It is released by `close`, or when the process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -278,14 +276,14 @@ class HomeLock:
 
 
 def lock(home: Home) -> HomeLock:
-    """Take the home. The directory itself is locked; the file only says by whom, and may be removed without harm."""
+    """Lock the home. The directory itself is locked; the lock file only holds the pid and may be removed."""
     try:
         descriptor = os.open(home.data_dir, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise HomeError(f"the home {home.data_dir} cannot be opened: {error.strerror}") from error
     try:
         _flock(descriptor, home)
-        with suppress(OSError):  # a full disk: then nobody can say by whom, and it is locked all the same
+        with suppress(OSError):  # a full disk: the pid is unknown, the lock works nevertheless
             _write_private(home.lock_file, f"{os.getpid()}\n")
     except AlreadyRunningError:
         os.close(descriptor)
@@ -303,12 +301,12 @@ def _flock(descriptor: int, home: Home) -> None:
         if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
             raise
         pid = holder(home)
-        who = f"pid {pid}" if pid else "its pid is not known"
+        who = f"pid {pid}" if pid else "pid unknown"
         raise AlreadyRunningError(f"another Hermes runs on {home.data_dir} ({who})", pid=pid) from None
 
 
 def holder(home: Home) -> int | None:
-    """The process that locked it last, if that can be told."""
+    """Return the pid of the last process that locked the home, if known."""
     try:
         text = home.lock_file.read_text("ascii", errors="replace").strip()
     except OSError:
@@ -317,7 +315,7 @@ def holder(home: Home) -> int | None:
 
 
 def is_free(home: Home) -> bool:
-    """Whether no Hermes holds the home at this moment."""
+    """Return whether no process holds the lock of the home."""
     try:
         descriptor = os.open(home.data_dir, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The configuration: the only place that reads the file and the environment.
+"""Loader of the configuration: the only place that reads its file and environment variables.
 
-The environment wins over the file, the file over the defaults. Every problem of both is reported at once, each with
-its place. What comes out is frozen and complete; secrets are not in it, only the places they are read from.
+The environment overrides the file, the file overrides the defaults. All problems are reported together, each with its
+place. The result is frozen and complete. It holds no secrets, only the places to read them from.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ _RETIRED_VARIABLES = {f"{_PREFIX}{name.replace('.', '_')}".upper(): name for nam
 
 
 def load_config(home: Home, environ: Mapping[str, str]) -> Config:
-    """Raises ConfigError with every problem there is."""
+    """Return the configuration. Raises ConfigError with all problems."""
     return explain_config(home, environ)[0]
 
 
 def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapping[str, str]]:
-    """The configuration, and where each setting that is not at its default was set, the retired ones included."""
+    """Return the configuration, and the source of each setting that is not a default, retired ones included."""
     found, problems = read_config_file(home.config_file)
     from_environ, environ_problems = _read_environ(environ)
     found |= from_environ
     config = _build(found, home)
     problems += environ_problems + _unknown_variables(environ, config)
-    # Only what could be read can contradict itself.
+    # Cross-checks need valid settings.
     if problems := problems or _contradictions(config, found):
         raise ConfigError(*problems)
     return config, {name: each.where for name, each in found.items()}
@@ -129,10 +129,10 @@ def _parse(setting: Setting, text: str) -> Value:
 
 
 def _unknown_variables(environ: Mapping[str, str], config: Config) -> list[str]:
-    """Mistyped settings. Only names that begin with (nearly) one of our sections count.
+    """Return problems of mistyped variables: names that start with (nearly) one of our sections.
 
-    Others' variables may well begin with HERMES_: Kubernetes gives every pod HERMES_SERVICE_HOST and
-    HERMES_PORT_8642_TCP when a service is called hermes.
+    Other variables may start with HERMES_ as well: for a service called hermes, Kubernetes sets
+    HERMES_SERVICE_HOST and HERMES_PORT_8642_TCP in every pod.
     """
     mine = {*_BY_VARIABLE, *_RETIRED_VARIABLES, *_NOT_SETTINGS, config.model.api_key_env}
     problems = []
@@ -152,12 +152,12 @@ def _contradictions(config: Config, found: Mapping[str, FoundValue]) -> list[str
     if config.shutdown.drain_s > config.shutdown.timeout_s:
         where = _where(found, "shutdown.drain_s", "shutdown.timeout_s")
         problems.append(
-            f"{where}: shutdown.drain_s ({config.shutdown.drain_s:g}) must not be over "
+            f"{where}: shutdown.drain_s ({config.shutdown.drain_s:g}) must not be greater than "
             f"shutdown.timeout_s ({config.shutdown.timeout_s:g})"
         )
     if config.model.provider == "openai" and not config.model.name:
         where = _where(found, "model.name", "model.provider")
-        problems.append(f"{where}: model.name must say which model to use when model.provider is openai")
+        problems.append(f"{where}: model.name must be set when model.provider is openai")
     return problems
 
 

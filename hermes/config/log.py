@@ -1,8 +1,8 @@
-"""Where log lines go, and what they must not hold.
+"""Logging to stderr and to the log file, with secrets masked.
 
-Ids always, text of messages and secrets never: tracebacks come without the values of variables, and everything is
-searched for the shapes of known tokens and for the secrets registered with `redact` before it is written. A log
-that cannot be written (a full disk, a closed terminal) costs its lines, not the daemon: the next one tries again.
+Lines contain ids, never message text or secrets. Tracebacks have no values of variables. Before a line is written,
+known token formats and the secrets registered with `redact` are masked. If a log cannot be written (full disk, closed
+terminal), its lines are lost and the daemon continues; the next line tries again.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from hermes.config.settings import LogConfig
 
 _MASK = "***"
-_DUMP = "dump"  # marks what is too long for a terminal
+_DUMP = "dump"  # marks text that is too long for a terminal
 _TOKEN_SHAPES = (
-    r"\bsk-[A-Za-z0-9_-]{8,}",  # OpenAI and its many followers
+    r"\bsk-[A-Za-z0-9_-]{8,}",  # OpenAI and compatible services
     r"\bxox[a-z]-[A-Za-z0-9-]{8,}",  # Slack
     r"\bxapp-[A-Za-z0-9-]{8,}",
-    r"(?<!\d)\d{5,20}:[A-Za-z0-9_-]{35}",  # Telegram; also within a URL, after "bot"
+    r"(?<!\d)\d{5,20}:[A-Za-z0-9_-]{35}",  # Telegram, also in a URL after "bot"
     r"(?i:bearer)\s+[^\s\"',;]+",
 )
 _TERMINAL_LINES = 1000
-_TERMINAL_PATIENCE_S = 0.5
-_MIN_REDACTED = 6  # characters; a shorter secret would make holes into every other line
+_TERMINAL_TIMEOUT_S = 0.5
+_MIN_REDACTED = 6  # characters; a shorter secret would mask ordinary words
 
 
 class _Redactor:
-    """Masks what looks like a token, and what is known to be a secret."""
+    """Masks known secrets and text that looks like a token."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -54,28 +54,28 @@ class _Redactor:
         if len(value) < _MIN_REDACTED:
             return
         self._known.add(value)
-        longest_first = sorted(self._known, key=len, reverse=True)  # one secret may begin like another
+        longest_first = sorted(self._known, key=len, reverse=True)  # one secret may be a prefix of another
         self._pattern = re.compile("|".join([*map(re.escape, longest_first), *_TOKEN_SHAPES]))
 
     def clean(self, text: str) -> str:
         return self._pattern.sub(_MASK, text)
 
 
-_redactor = _Redactor()  # of the process, as the logger itself is
+_redactor = _Redactor()  # one per process, like the logger
 
 
 def redact(secret: Secret) -> None:
-    """From now on this value is masked wherever it turns up in the log."""
+    """Mask this value in all log lines from now on."""
     _redactor.learn(secret.reveal())
 
 
 def redacted(text: str) -> str:
-    """The text without known secrets, and without what looks like one."""
+    """Return the text with secrets and token-like text masked."""
     return _redactor.clean(text)
 
 
 def configure_logging(config: LogConfig, home: Home, *, terminal: bool = True) -> None:
-    """Send everything to stderr and to the home's log file. Calling it again replaces what was there."""
+    """Send log lines to stderr and to the log file of the home. A second call replaces the first."""
     logger.remove()
     _screen[:] = [Terminal(sys.stderr)] if terminal else []
     logger.configure(patcher=_clean)
@@ -105,23 +105,23 @@ def configure_logging(config: LogConfig, home: Home, *, terminal: bool = True) -
 
 
 def log_refusal(config: LogConfig, home: Home, text: str) -> None:
-    """The last line of a daemon that does not start, into the log file alone: the terminal is told by the command."""
+    """Log why a daemon does not start, to the log file only: the command prints it on the terminal."""
     configure_logging(config, home, terminal=False)
     logger.error("{}", text)
     logger.remove()
 
 
 def print_among_lines(text: str) -> None:
-    """To standard output, after what was logged so far and in one piece: both may be the same terminal."""
+    """Print to stdout in one piece, after pending log lines: both may be the same terminal."""
     for screen in _screen:
         screen.catch_up()
-    with suppress(OSError, ValueError):  # nobody reads: that is no reason not to serve
+    with suppress(OSError, ValueError):  # stdout is closed; the daemon runs nevertheless
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
 
 def log_dump(text: str, what: str) -> None:
-    """Something long: into the log file alone, if there is one, and a line about it everywhere."""
+    """Write a long text to the log file only, if there is one, and one line about it everywhere."""
     logger.bind(**{_DUMP: True}).info("{}", text)
     logger.info("{} was written to the log", what)
 
@@ -131,9 +131,9 @@ def _is_no_dump(record: loguru.Record) -> bool:
 
 
 class Terminal:
-    """A stream with a thread that writes to it: a pipe or terminal that nobody reads holds up nobody else.
+    """Stream written by its own thread, so that a blocked pipe or terminal does not block the daemon.
 
-    What does not fit any more is dropped, and counted.
+    Lines that do not fit into its buffer are dropped and counted.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -153,16 +153,16 @@ class Terminal:
             self._dropped += 1
 
     def catch_up(self) -> None:
-        """Back when what was logged so far stands there, or nobody reads it."""
+        """Wait until pending lines are written, or the stream is blocked."""
         written = threading.Event()
         with suppress(queue.Full):
             self._lines.put_nowait(written)
-            written.wait(_TERMINAL_PATIENCE_S)
+            written.wait(_TERMINAL_TIMEOUT_S)
 
     def stop(self) -> None:
         with suppress(queue.Full):
             self._lines.put_nowait(None)
-        self._thread.join(_TERMINAL_PATIENCE_S)
+        self._thread.join(_TERMINAL_TIMEOUT_S)
 
     def _run(self) -> None:
         while (line := self._lines.get()) is not None:
@@ -170,19 +170,19 @@ class Terminal:
                 line.set()
                 continue
             dropped, self._dropped = self._dropped, 0
-            note = f"(lines dropped because nobody read them: {dropped})\n" if dropped else ""
-            with suppress(OSError, ValueError):  # gone or closed: the log file has the line, too
+            note = f"(log lines dropped because the stream was blocked: {dropped})\n" if dropped else ""
+            with suppress(OSError, ValueError):  # closed; the log file has the line, too
                 self._stream.write(note + line)
                 self._stream.flush()
 
 
-_screen: list[Terminal] = []  # where the process logs to now, if it does
+_screen: list[Terminal] = []  # current stream of the process
 
 
 class LogFile:
-    """A private file that is set aside when it is full: hermes.log.1 is the newest of those, up to `keep`.
+    """Private log file with rotation: hermes.log.1 is the newest old file, up to `keep`.
 
-    The logger's own file sink buffers, so that on a full disk even closing it fails. Nothing is kept back here.
+    The file sink of the logger buffers, so that on a full disk even closing it fails. This one does not buffer.
     """
 
     def __init__(self, path: Path, *, max_bytes: int, keep: int) -> None:
@@ -234,7 +234,7 @@ def _clean(record: loguru.Record) -> None:
         extra[key] = value if isinstance(value, int | float) else _redactor.clean(str(value))
     record["message"] = _redactor.clean(record["message"])
     if record["exception"]:
-        # Kept as text: the logger's own formatting would come after this and bring back what was masked.
+        # Stored as text: the logger's own formatting runs later and would bring secrets back.
         trace = "".join(traceback.format_exception(record["exception"].value))
         extra["trace"] = _redactor.clean(trace.rstrip())
         record["exception"] = None
@@ -255,12 +255,12 @@ def _as_json(record: loguru.Record) -> str:
 
 
 class _Forward(logging.Handler):
-    """What libraries log the standard way goes the same way as the rest."""
+    """Forwards records of the standard `logging` module to the logger."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             message = record.getMessage()
-        except (TypeError, ValueError, KeyError):  # a library's own mistake in its format
+        except (TypeError, ValueError, KeyError):  # a format error of the library
             message = str(record.msg)
         logger.opt(exception=record.exc_info).bind(library=record.name).log(_level(record), message)
 
@@ -270,7 +270,7 @@ def _level(record: logging.LogRecord) -> str:
 
 
 def _route_standard_logging() -> None:
-    # WARNING for all of them: at INFO some print whole URLs, and there are services that put tokens into URLs.
+    # WARNING: at INFO some libraries log whole URLs, which may contain tokens.
     logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)
     for name in ("aiohttp", "asyncio", "pykka"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,7 +1,7 @@
-"""Approvals of prompt files (`AGENTS.md` and its like): path and SHA-256 of each file that the owner trusts.
+"""Approvals of prompt files such as `AGENTS.md`: path and SHA-256 of each file that the owner trusts.
 
-They are kept in `trusted_prompts.json` of the data directory, which no tool can write. A file that changes has
-another hash, and so loses its approval. A store that cannot be understood approves nothing. Everything here blocks.
+They are stored in `trusted_prompts.json` of the data directory, which no tool can write. A file that changes loses
+its approval. A file of approvals that cannot be read approves nothing. All functions block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TrustedPrompt:
 
     @property
     def is_current(self) -> bool:
-        """Whether the file is still what was approved."""
+        """Return whether the file still has the approved content."""
         try:
             return digest_of(Path(self.path).read_bytes()) == self.sha256
         except OSError:
@@ -39,7 +39,7 @@ def chosen(files: Sequence[PromptFile], digests: Collection[str]) -> tuple[Promp
     for digest in digests:
         if len(digest) < DIGEST_CHARS or not any(each.sha256.startswith(digest) for each in files):
             raise BadInputError(
-                f"no prompt file there has the digest {digest[:64]} now. Nothing was approved: look at them again",
+                f"no prompt file there has the digest {digest[:64]}. Nothing was approved; show the files again",
                 code=CHANGED,
             )
     return tuple(each for each in files if any(each.sha256.startswith(digest) for digest in digests))
@@ -53,11 +53,11 @@ class TrustedPrompts:
         return tuple(TrustedPrompt(path=path, sha256=sha256) for path, sha256 in sorted(self._read().items()))
 
     def holds(self, path: Path, content: bytes) -> bool:
-        """Whether this content of that file is approved."""
+        """Return whether this content of the file is approved."""
         return self._read().get(str(path)) == digest_of(content)
 
     def add(self, path: Path, content: bytes) -> TrustedPrompt:
-        """Approve this content of that file. A file that has other content by now is not approved by it."""
+        """Approve this content of the file. If the file has changed meanwhile, its new content is not approved."""
         added = TrustedPrompt(path=str(path), sha256=digest_of(content))
         self._write({**self._read(), added.path: added.sha256})
         return added

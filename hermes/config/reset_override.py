@@ -1,8 +1,8 @@
-"""One line of `session_reset.overrides`: another reset policy for a platform or a kind of chat. Pure.
+"""Line of `session_reset.overrides`: a reset policy for a platform or a kind of chat. Pure.
 
 `WHERE: WHEN`, where WHEN is `none`, `idle`, `idle MINUTES`, `daily`, `daily at HOUR`, or an idle and a daily one:
-`telegram: idle 120 daily at 6`, or `both`. What is left out is as for everybody. A platform goes before a kind
-of chat.
+`telegram: idle 120 daily at 6`, or `both`. Omitted parts have the default. A platform wins over a kind of
+chat.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LINE = re.compile(
 class ResetOverride:
     where: str  # a platform, or one of CHAT_TYPES
     mode: str
-    idle_minutes: int | None = None  # None: as for everybody
+    idle_minutes: int | None = None  # None: the default
     at_hour: int | None = None
 
 
 def parse_override(text: str) -> ResetOverride:
-    """Raises ValueError with what is wrong."""
+    """Parse a line. Raises ValueError."""
     found = _LINE.fullmatch(" ".join(text.casefold().split()))
     if found is None or not (found["none"] or found["both"] or found["idle"] or found["daily"]):
         raise ValueError(
@@ -59,10 +59,10 @@ def parse_override(text: str) -> ResetOverride:
 
 
 def complaint_about_all(texts: tuple[str, ...]) -> str:
-    """Each is right by itself."""
+    """Return a problem of the list, whose lines are valid; empty if there is none."""
     named = [parse_override(text).where for text in texts]
     twice = next((where for n, where in enumerate(named) if where in named[:n]), "")
-    return f"{twice} is named twice, and only one can hold" if twice else ""
+    return f"{twice} is set twice" if twice else ""
 
 
 def complaint_about(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What makes a field of a section a setting: its default, and a rule for its values."""
+"""Declaration of a setting: a dataclass field with a default and a rule for its values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What a value must be like, beyond its type."""
+    """Constraint on a value, beyond its type."""
 
-    least: float = 0  # of numbers, like the next
+    least: float = 0  # bounds of a number
     most: float = 0
     choices: tuple[str, ...] = ()
-    complaint: Callable[[str], str] | None = None  # what is wrong with a text; empty when nothing is
-    together: Callable[[tuple[str, ...]], str] | None = None  # the same of a whole list
+    complaint: Callable[[str], str] | None = None  # returns the problem of a text, or an empty text
+    together: Callable[[tuple[str, ...]], str] | None = None  # the same for a whole list
     path: bool = False  # relative to the configuration file
     live: bool = False  # can change while the daemon runs
 

@@ -1,7 +1,7 @@
-"""Secrets: text that does not show itself, and the API key that the daemon makes on its first start.
+"""Secrets: a wrapper that hides its text, secret files, and the API key created at the first start.
 
-A secret comes from the environment or from a file, never from the configuration itself. No message of an error
-here holds any part of one, and only `Secret.reveal` gives it out.
+A secret comes from the environment or from a file, never from the configuration itself. No error message here
+contains any part of a secret; only `Secret.reveal` returns it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from hermes.config.loader import Config
 
 _MIN_API_KEY = 16  # characters
-_MAX_FILE = 65_536  # bytes; no key is near that, so a bigger file is the wrong one
+_MAX_FILE = 65_536  # bytes; a larger file is not a key
 
 
 class Secret:
-    """Text that must not reach a log, a traceback or a screen by accident."""
+    """Text that must not appear in a log, a traceback or on a screen by accident."""
 
     __slots__ = ("_value",)
 
@@ -42,20 +42,20 @@ class Secret:
 
 
 def read_secret_file(path: Path, setting: str) -> Secret:
-    """The one line that the file holds; `setting` is who asks, for the errors."""
+    """Return the only line of the file. `setting` is named in errors."""
     try:
         raw = read_regular_file(path, max_bytes=_MAX_FILE)
     except FileNotFoundError:
-        raise ConfigError(f"{setting}: there is no file {path}; write the key into it and `chmod 600` it") from None
+        raise ConfigError(f"{setting}: there is no file {path}; create it with the key and run `chmod 600`") from None
     except OSError as error:
         raise ConfigError(f"{setting}: {path} cannot be read: {error.strerror}") from error
     if len(raw) > _MAX_FILE:
-        raise ConfigError(f"{setting}: {path} is far too big to be a key")
+        raise ConfigError(f"{setting}: {path} is too large to be a key")
     return usable(raw.decode("utf-8", "replace").strip(), f"{setting}: the key in {path}")
 
 
 def usable(value: str, what: str) -> Secret:
-    """A key that can travel in an HTTP header."""
+    """Check that a key can be sent in an HTTP header, and return it."""
     if not value:
         raise ConfigError(f"{what} is empty")
     if not (value.isascii() and value.isprintable() and " " not in value):
@@ -68,7 +68,7 @@ def api_key_path(home: Home, config: Config) -> Path:
 
 
 def given_api_key(environ: Mapping[str, str]) -> Secret | None:
-    """The one in the environment, if there is one. Raises ConfigError when it cannot be used."""
+    """Return the key of the environment, or None. Raises ConfigError if it is not valid."""
     given = environ.get("HERMES_API_KEY")
     if given is None:
         return None
@@ -76,7 +76,7 @@ def given_api_key(environ: Mapping[str, str]) -> Secret | None:
 
 
 def ensure_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> Secret:
-    """The key that API clients must bring. Only the home's own key file is ever made here."""
+    """Return the API key. The key file of the home is created if it is missing, another file is not."""
     given = given_api_key(environ)
     if given is not None:
         return given
@@ -85,7 +85,7 @@ def ensure_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> Se
 
 
 def check_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> None:
-    """Raises ConfigError where `ensure_api_key` would, and makes nothing."""
+    """Raise ConfigError if `ensure_api_key` would, and create nothing."""
     if given_api_key(environ) is None and not _is_to_be_made(home, path := api_key_path(home, config)):
         _kept(path)
 
@@ -95,7 +95,7 @@ def _is_to_be_made(home: Home, path: Path) -> bool:
 
 
 def _kept(path: Path) -> Secret:
-    remedy = "write a longer one, or remove the file to have one made"
+    remedy = "write a longer one, or remove the file: a new one is created"
     return _long_enough(_read_private(path), f"the API key in {path}", remedy)
 
 
@@ -103,9 +103,9 @@ def _read_private(path: Path) -> Secret:
     try:
         mode = path.stat().st_mode
     except OSError:
-        mode = 0  # reading it says what is wrong
+        mode = 0  # reading it reports the problem
     if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ConfigError(f"the API key file {path} is open to other users; run `chmod 600 {path}`")
+        raise ConfigError(f"the API key file {path} is readable by other users; run `chmod 600 {path}`")
     return read_secret_file(path, "api.key_file")
 
 
@@ -116,16 +116,16 @@ def _long_enough(key: Secret, what: str, remedy: str) -> Secret:
 
 
 def ensure_secret_file(path: Path) -> Secret:
-    """The secret in a file of the home that nobody else can read; it is made if it is not there."""
+    """Return the secret in a private file of the home, which is created if it is missing."""
     return _read_private(path) if os.path.lexists(path) else _make_key_file(path)
 
 
 def _make_key_file(path: Path) -> Secret:
-    """Written whole under another name first: a crash must not leave an empty key behind."""
+    """Create a key file atomically: a crash must not leave an empty key."""
     key = secrets.token_urlsafe(32)
     draft = path.with_name(f"{path.name}.new")
     try:
-        draft.unlink(missing_ok=True)  # of a first start that was cut off
+        draft.unlink(missing_ok=True)  # left by an interrupted first start
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
             file.write(f"{key}\n".encode())
@@ -135,5 +135,5 @@ def _make_key_file(path: Path) -> Secret:
         draft.unlink()
         sync_directory(path.parent)
     except OSError as error:
-        raise ConfigError(f"the API key file {path} cannot be made: {error.strerror}") from error
+        raise ConfigError(f"the API key file {path} cannot be created: {error.strerror}") from error
     return Secret(key)

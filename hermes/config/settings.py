@@ -1,7 +1,7 @@
-"""Every setting: its default, its limits, and whether it can change while the daemon runs.
+"""All settings: default, limits, and whether they can change while the daemon runs.
 
-Frozen objects, one class a section. `Config()` is the embedded default. Adding a setting here is all it takes for
-the file and the environment to know it; `config/hermes.yaml` has to document it, or a test fails.
+Each section is a frozen class; `Config()` holds the defaults. A setting added here is known to the file and the
+environment. `config/hermes.yaml` must document it, or a test fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DEAR = 1_000_000.0  # dollars
 def _base_url_complaint(text: str) -> str:
     if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
         return "must be an address like https://host/v1"
-    return "must not hold a password; use api_key_env or api_key_file" if "@" in text else ""
+    return "must not contain a password; use api_key_env or api_key_file" if "@" in text else ""
 
 
 def _variable_complaint(text: str) -> str:
@@ -47,7 +47,11 @@ def _variable_complaint(text: str) -> str:
 
 
 def _origin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"https?://[^\s/*@]+", text) else "must be origins like https://app.example, no path"
+    return (
+        ""
+        if re.fullmatch(r"https?://[^\s/*@]+", text)
+        else "must be origins like https://app.example, without a path"
+    )
 
 
 def _fallback_complaint(text: str) -> str:
@@ -73,7 +77,7 @@ class ModelConfig:
     price_output: float = setting(0.0, least=0, most=_DEAR, live=True)
 
     def api_key(self, environ: Mapping[str, str]) -> Secret | None:
-        """The model's key, looked up now. None when neither source is named: an endpoint that wants no key."""
+        """Read the key of the model. None if no source is set: the endpoint needs no key."""
         if self.api_key_file:
             return read_secret_file(Path(self.api_key_file), "model.api_key_file")
         if not self.api_key_env:
@@ -81,8 +85,8 @@ class ModelConfig:
         if not (value := environ.get(self.api_key_env, "").strip()):
             raise ConfigError(
                 f"the model's key is missing: the environment variable {self.api_key_env} (model.api_key_env) is not "
-                "set; set it, or put the key into a file and name that in model.api_key_file; for an endpoint that "
-                'wants no key, set model.api_key_env to ""',
+                "set; set it, or put the key into a file and set model.api_key_file; for an endpoint that "
+                'needs no key, set model.api_key_env to ""',
                 missing_variables=(self.api_key_env,),
             )
         return usable(value, f"the key in {self.api_key_env}")
@@ -106,7 +110,7 @@ class ApiConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatConfig:
-    """What all chat platforms share."""
+    """Settings of all chat platforms."""
 
     strangers: str = setting("pair", choices=("pair", "ignore"))
     group_sessions_per_user: bool = setting(True)
@@ -129,13 +133,13 @@ class TranscriptionConfig:
     timeout_s: float = setting(60.0, least=1, most=3600)
 
     def api_key(self, environ: Mapping[str, str]) -> Secret | None:
-        """Looked up now. None when the endpoint wants no key."""
+        """Read the key of the transcription. None if the endpoint needs no key."""
         if not self.api_key_env:
             return None
         if not (value := environ.get(self.api_key_env, "").strip()):
             raise ConfigError(
                 f"the transcription's key is missing: set the environment variable {self.api_key_env} "
-                '(transcription.api_key_env); for an endpoint that wants no key, set that to ""',
+                '(transcription.api_key_env); for an endpoint that needs no key, set that to ""',
                 missing_variables=(self.api_key_env,),
             )
         return usable(value, f"the key in {self.api_key_env}")
@@ -210,7 +214,7 @@ class SandboxConfig:
 class ProcessesConfig:
     max_per_session: int = setting(16, least=0, most=1000, live=True)
     max_total: int = setting(64, least=0, most=10_000, live=True)
-    heartbeat_s: float = setting(5.0, least=0.1, most=14, live=True)  # a death is known within 15 s
+    heartbeat_s: float = setting(5.0, least=0.1, most=14, live=True)  # a crash is noticed within 15 s
     stale_after_minutes: float = setting(30.0, least=0.1, most=525_600, live=True)
     max_age_hours: float = setting(24.0, least=0.01, most=87_600, live=True)
     keep_on_stop: bool = setting(True, live=True)
@@ -316,7 +320,7 @@ class Config:
     log: LogConfig = LogConfig()
 
     def platforms(self) -> dict[str, PlatformSettings]:
-        """The settings of each chat platform, by its name."""
+        """Return the settings of each chat platform, by name."""
         return {name: getattr(self, name) for name in PLATFORMS}
 
     def value(self, name: str) -> Value:
@@ -326,7 +330,7 @@ class Config:
 
     @staticmethod
     def reloadable_changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names that differ: those that apply at once, and those that need a restart."""
+        """Return the settings that differ: those that take effect immediately, and those that need a restart."""
         changed = [setting for name, setting in SETTINGS.items() if old.value(name) != new.value(name)]
         return (
             tuple(setting.name for setting in changed if setting.rule.live),
@@ -350,7 +354,7 @@ class Setting:
         return f"HERMES_{self.section}_{self.key}".upper()
 
     def check(self, value: Value) -> Value:
-        """The value as it will be used. Raises ValueError with what is wrong, but not with what may be a secret."""
+        """Return the checked value. Raises ValueError, whose message never repeats a possible secret."""
         texts = value if isinstance(value, tuple) else (value,) if isinstance(value, str) else ()
         for text in texts:
             self._check_text(text)
@@ -364,7 +368,7 @@ class Setting:
 
     def _check_text(self, text: str) -> None:
         if not text.isprintable():
-            raise ValueError("must not hold control characters")
+            raise ValueError("must not contain control characters")
         if self.rule.complaint and (complaint := self.rule.complaint(text)):
             raise ValueError(complaint)
 

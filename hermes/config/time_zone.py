@@ -1,4 +1,4 @@
-"""Time zones by name, and the system's own. Looked up when a configuration is read, never while a turn waits."""
+"""Lookup of time zones by name, and of the system's own, when a configuration is read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LOCAL = Path("/etc/localtime")
 
 
 def zone_complaint(name: str) -> str:
-    """What is wrong with a time zone's name; empty when nothing is, or when it is the system's."""
+    """Return the problem of a time zone name; empty if it is valid or empty (the system's zone)."""
     if not name or _named(name) is not None:
         return ""
-    return "must be the name of a time zone that is known here, such as Europe/Berlin, or empty"
+    return "must be the name of a known time zone, such as Europe/Berlin, or empty"
 
 
 def find_zone(name: str, environ: Mapping[str, str]) -> tzinfo:
-    """The one of that name; an empty name is the system's: TZ, then /etc/localtime, then UTC."""
+    """Return the zone of that name. An empty name is the system's zone: TZ, then /etc/localtime, then UTC."""
     wanted = name or environ.get("TZ", "").removeprefix(":")
     if wanted.startswith("/") and (zone := _from_file(Path(wanted))) is not None:
         return zone
@@ -31,7 +31,7 @@ def find_zone(name: str, environ: Mapping[str, str]) -> tzinfo:
             return zone
         from loguru import logger  # noqa: PLC0415 - slow, and only for this
 
-        logger.warning("the time zone {!r} is not known here; UTC is used for resets", wanted)
+        logger.warning("unknown time zone {!r}; using UTC for resets", wanted)
         return UTC
     return _from_file(_LOCAL) or UTC
 
@@ -41,7 +41,7 @@ def _named(name: str) -> tzinfo | None:
 
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):  # not there, not a zone, not a name
+    except (OSError, ValueError, KeyError):  # missing, not a zone file, or not a valid name
         return None
 
 

@@ -1,6 +1,6 @@
-"""The names by which settings choose tools: every toolset, and the tools in it.
+"""Names of toolsets and their tools, as used in settings.
 
-The tools themselves take long to import; what a setting may say is known without them. A test compares both.
+They are repeated here because importing the tools is slow. A test compares both.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
 
 
 def complaint_about_tool(name: str) -> str:
-    """What is wrong with it as the name of a tool or toolset; empty when nothing is."""
+    """Return the problem of the name of a tool or toolset; empty if it is valid."""
     known = {*TOOLSETS, *(tool for tools in TOOLSETS.values() for tool in tools)}
     if name in known:
         return ""
     from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
 
     near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+    hint = f"did you mean {near[0]}?" if near else f"known names: {', '.join(sorted(known))}"
     return f"there is no tool or toolset {name[:40]!r}; {hint}"

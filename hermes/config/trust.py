@@ -1,7 +1,7 @@
 """Directories that the owner trusts, and the working directory of a conversation.
 
-`hermes chat` starts in a directory. The agent works there only if the owner has said so, once for each directory.
-The answers are kept in `trusted_directories.json` in Hermes' data directory, the directory of a conversation in its
+The agent works in the directory of `hermes chat` only if the owner has trusted it, once for each directory. The
+answers are stored in `trusted_directories.json` in Hermes' data directory, the directory of a conversation in its
 folder, so that it survives restarts. Reading and writing blocks: call it in a thread.
 """
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 TRUST_FILE: Final = "trusted_directories.json"
 _WORKDIR: Final = "workdir"
-_SHELL_STATE: Final = "shell.json"  # of a conversation whose shell has been somewhere already
+_SHELL_STATE: Final = "shell.json"  # exists once the conversation has used its shell
 _SIZE_MAX: Final = 1 << 20
 
 
 class Unfit(StrEnum):
-    """Reasons why no agent works in a directory, whatever the owner says."""
+    """Reasons why an agent never works in a directory, trusted or not."""
 
     ROOT = "it is the root directory"
     HOME = "it holds your home directory"
     HERMES = "it holds Hermes' own files, or is among them"
-    NAME = "its name is not text"
+    NAME = "its name is not valid UTF-8"
 
 
 def unfit(directory: Path, *, person: Path, own: Iterable[Path]) -> Unfit | None:
-    """Judge an absolute path without links. `person` is the home directory, `own` holds Hermes' own directories."""
+    """Return why the agent must not work here. The path is absolute, without links; `own` are Hermes' directories."""
     if directory == Path("/"):
         return Unfit.ROOT
     if person.is_relative_to(directory):
@@ -121,13 +121,13 @@ class WorkingDirectories:
         if not directory.is_dir():
             raise BadInputError(f"{directory} is not a directory.", param="path")
         if reason := unfit(directory, person=home_directory(), own=self.own):
-            raise BadInputError(f"No conversation works in {directory}: {reason}.", param="path")
+            raise BadInputError(f"{directory} cannot be a working directory: {reason}.", param="path")
         write_workdir(folder, str(directory))
         return str(directory)
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a private file whole or not at all."""
+    """Write a private file atomically."""
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""The wall clock, which a test can set. It is `time.time`, and free, unless a test asks for another.
+"""Wall clock that a test can move. It is `time.time` unless a test sets a variable.
 
-`HERMES_TEST_CLOCK=FILE` adds the number of seconds in that file, read with every look, so that a test can have days
-go by in a real daemon. What the daemon does every now and then it does forty times as often then (`pace`).
+`HERMES_TEST_CLOCK=FILE` adds the number of seconds in that file, which is read each time, so that a test can let days
+pass in a real daemon. Periodic work then runs forty times as often (`pace`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def pace(seconds: float) -> float:
 
 
 def _offset_s() -> float:
-    with suppress(OSError, ValueError):  # not written yet, or just now
+    with suppress(OSError, ValueError):  # not written yet, or being written
         return float(Path(FILE).read_text("ascii"))
     return 0.0

@@ -1,9 +1,9 @@
-"""Named places where a test can have the process hit by a signal. Off, and free, unless a test asks for it.
+"""Named points where a test can send a signal to the process. They do nothing unless a test sets a variable.
 
-`HERMES_TEST_CRASH="after ToolStarted"` kills the daemon right after the first such record (or operation of the
-journal: `MarkDelivered`) is on disk, `before` right before it would be written, and the name of one of POINTS when it
-gets there. So every step of a turn, of a start and of a stop can be cut off exactly, not by luck.
-`HERMES_TEST_CRASH_SIGNAL` names another signal than KILL; whichever it is comes once.
+`HERMES_TEST_CRASH="after ToolStarted"` kills the daemon right after the first such record (or journal operation, such
+as `MarkDelivered`) is on disk. `before ...` kills it right before the write, and one of POINTS when it is reached. So
+a test can interrupt every step of a turn, a start and a stop. `HERMES_TEST_CRASH_SIGNAL` names another signal than
+KILL. The signal is sent once.
 """
 
 from __future__ import annotations
@@ -65,6 +65,6 @@ def crash_at(when: str, batch: Iterable[Transaction]) -> None:
 
 
 def _strike() -> None:
-    global _wanted  # noqa: PLW0603 - once is enough, and this is the process's own fate
+    global _wanted  # noqa: PLW0603 - sent once per process
     _wanted = ""
     os.kill(os.getpid(), _signal)

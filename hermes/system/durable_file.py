@@ -1,4 +1,4 @@
-"""Syncing to disk what must survive a power cut: a file's content, and its name in the directory."""
+"""Sync of files and directories to disk, so that they survive a power cut."""
 
 from __future__ import annotations
 

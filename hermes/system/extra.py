@@ -1,4 +1,4 @@
-"""The extras of the package, which some platforms need: the line that installs one into the Python that runs this."""
+"""Command line that installs an extra of the package into the running Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CLONE = Path(__file__).parents[2]
 
 
 def install_line(extra: str, *, clone: Path = _CLONE) -> str:
-    """To be pasted into a shell, wherever that is."""
+    """Return a command for a shell, independent of its directory."""
     python = shlex.quote(sys.executable)
     if (clone / "pyproject.toml").is_file():
         return f"{python} -m pip install -e {shlex.quote(f'{clone}[{extra}]')}"

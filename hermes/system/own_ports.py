@@ -1,6 +1,6 @@
 """TCP ports on which this process listens: each server registers its own while it is open.
 
-Kept for the whole process, as its sockets are. Tools are kept away from these ports.
+The set is per process, like its sockets. Tools cannot connect to these ports.
 """
 
 from __future__ import annotations

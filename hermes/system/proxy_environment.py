@@ -1,4 +1,4 @@
-"""The proxy that the environment wants for an address."""
+"""Proxy for a URL, as set in the environment."""
 
 from __future__ import annotations
 

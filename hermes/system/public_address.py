@@ -1,6 +1,6 @@
-"""Judgement of network addresses and host names, shared by the web tools and the sandbox's proxy.
+"""Check of network addresses and host names, shared by the web tools and the proxy of the sandbox.
 
-An address is public or it is refused. The metadata services of clouds, and addresses that carry another address
+An address that is not public is refused. The metadata services of clouds, and addresses that carry another address
 inside (mapped, translated, tunnelled), are refused even where private addresses are allowed.
 """
 
@@ -16,20 +16,20 @@ from typing import TypeAlias
 Address: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[
     [str], Awaitable[Sequence[str]]
-]  # a host's name to its addresses; OSError: there are none
-Refusal: TypeAlias = Callable[[Address], str]  # why an address is refused; empty: it is allowed
+]  # host name to addresses; raises OSError if there are none
+Refusal: TypeAlias = Callable[[Address], str]  # reason to refuse an address; empty if it is allowed
 
 _METADATA = (
-    IPv4Network("169.254.0.0/16"),  # most clouds; nothing else worth fetching is link-local
+    IPv4Network("169.254.0.0/16"),  # most clouds, and all of link-local
     IPv4Network("100.100.100.200/32"),
     IPv4Network("192.0.0.192/32"),
-    IPv4Network("168.63.129.16/32"),  # looks public, and is the host of a virtual machine
+    IPv4Network("168.63.129.16/32"),  # looks public, but is the host of a virtual machine
     IPv6Network("fd00:ec2::/32"),
     IPv6Network("fd20:ce::/32"),
     IPv6Network("fe80::/10"),
 )
 _CARRIERS = (
-    IPv6Network("::/96"),  # IPv4-compatible; loopback and unspecified are looked at before
+    IPv6Network("::/96"),  # IPv4-compatible; loopback and unspecified are handled before
     IPv6Network("::ffff:0:0/96"),
     IPv6Network("::ffff:0:0:0/96"),
     IPv6Network("64:ff9b::/96"),
@@ -37,8 +37,8 @@ _CARRIERS = (
     IPv6Network("2001::/32"),  # Teredo
     IPv6Network("2002::/16"),  # 6to4
 )
-_ISATAP = (0x00005EFE, 0x02005EFE)  # the third quarter of an address that ends in an IPv4 one
-# What Python's own tables call global in some versions and not in others.
+_ISATAP = (0x00005EFE, 0x02005EFE)  # third quarter of an address that ends in an IPv4 address
+# Global in some versions of Python and not in others.
 _NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),
     IPv4Network("192.88.99.0/24"),
@@ -72,20 +72,20 @@ def public_only(address: Address) -> str:
 
 
 def public_or_private(address: Address) -> str:
-    """For people who let their agent look around their own network."""
+    """Return why an address is refused, if private addresses are allowed."""
     return _never(address)
 
 
 def _never(address: Address) -> str:
     if _within(address, _METADATA):
-        return "it belongs to a cloud's metadata service or to this link only"
+        return "it belongs to a cloud metadata service or is link-local"
     if address.is_multicast or address.is_unspecified:
-        return "it is no single machine's address"
+        return "it is not the address of a single machine"
     if address.is_loopback:
         return ""
     if isinstance(address, IPv6Address):
         carries = _within(address, _CARRIERS) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
-        return "it hides another address" if carries or address.scope_id else ""
+        return "it contains another address" if carries or address.scope_id else ""
     return "it is reserved" if address.is_reserved or address in IPv4Network("0.0.0.0/8") else ""
 
 

@@ -1,4 +1,4 @@
-"""Reading a small file that a person may have put there: anything else in its place is told, not waited for."""
+"""Read of a small regular file. A pipe, directory or device in its place raises instead of blocking."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def read_regular_file(path: Path, *, max_bytes: int) -> bytes:
-    """Up to one byte more than that. Raises FileNotFoundError, or an OSError whose `strerror` says what it is."""
+    """Return at most `max_bytes` + 1 bytes. Raises FileNotFoundError, or an OSError with the reason in `strerror`."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for its writer
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe would block
     except FileNotFoundError:
         if path.is_symlink():
-            raise OSError(errno.ELOOP, "it is a link to a file that is not there", str(path)) from None
+            raise OSError(errno.ELOOP, "it is a link to a missing file", str(path)) from None
         raise
     try:
         mode = os.fstat(descriptor).st_mode

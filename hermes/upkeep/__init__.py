@@ -1,1 +1,1 @@
-"""What is done to a store as a whole: copies, exports, imports."""
+"""Operations on a whole home or conversation: backup, restore, export, import."""

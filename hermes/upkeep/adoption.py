@@ -1,9 +1,9 @@
-"""Taking exported sessions into a store: what is written, decided before anything is. Pure.
+"""Import of exported sessions: decides the whole transaction before anything is written. Pure.
 
-A conversation keeps its ids where they are free, and gets new ones throughout where one of them is taken; what is
-here already is refused. Nobody's key is taken away: one that means another session here is replaced. And nothing
-begins to work by itself: a session whose turn was open is suspended until somebody resumes it. Unless it is trusted,
-its key, preferences, grants and prompts do not hold here (distrust.py).
+A conversation keeps its ids if all of them are free, else it gets new ones. A conversation that is already stored is
+refused. If its key belongs to another session here, it gets a new key. Nothing starts to work by itself: a session
+with an open turn is suspended until a person resumes it. Unless the file is trusted, its key, preferences, grants and
+prompts are dropped (distrust.py).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from hermes.upkeep.distrust import IMPORTED, without_system_messages
 from hermes.upkeep.portable import Exported, starts_with, type_hints
 
 _ANY: Final = SessionKey("")
-_OPEN: Final = "it was imported while its work was open; to have it go on, resume it"
+_OPEN: Final = "it was imported with open work; resume it to continue"
 
-Ids = dict[SessionId, SessionId]  # of the export -> here
+Ids = dict[SessionId, SessionId]  # id in the export -> id here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Adoption:
     ids: Ids  # in the order of the export
     appends: tuple[Append, ...]  # one transaction
     suspended: tuple[SessionId, ...] = ()
-    new_key: bool = False  # what led to the conversation there leads to another one here
+    new_key: bool = False  # its key belongs to another conversation here
     trusted: bool = False
 
     @property
@@ -46,7 +46,7 @@ class Adoption:
         return sum(len(append.records) for append in self.appends)
 
     def report(self) -> dict[str, Any]:
-        """For whoever asked."""
+        """Return the report of the import as JSON values."""
         return {
             "sessions": list(self.ids.values()),
             "renamed": dict(self.ids) if self.renamed else {},
@@ -66,12 +66,12 @@ def adopt(
     now: float,
     trust: bool = False,
 ) -> Adoption:
-    """Raises BadInputError when all of it is here already."""
+    """Decide the import. Raises BadInputError if all of it is already stored."""
     taken = {session: log for session in exported if (log := _log(reader, session))}
     plain = exported if trust else {name: without_system_messages(log) for name, log in exported.items()}
     if len(taken) == len(exported) and any(_are_in(taken, logs) for logs in (exported, plain)):
         names = ", ".join(exported)
-        raise BadInputError(f"{names}: here already, with all of these records; nothing was imported")
+        raise BadInputError(f"already stored with all of these records: {names}. Nothing was imported")
     ids = {session: new_id() if taken else session for session in exported}
     here = [[_renamed(entry, ids) for entry in log] for log in plain.values()]
     key = next((key for log in here if (key := _key_of(log))), None)
@@ -89,7 +89,7 @@ def adopt(
 
 
 def _are_in(taken: Exported, logs: Exported) -> bool:
-    """Whatever key leads to them."""
+    """Return whether the stored logs start with these, ignoring keys."""
     return all(starts_with(_with_key(taken[name], _ANY), _with_key(log, _ANY)) for name, log in logs.items())
 
 
@@ -101,7 +101,7 @@ def _log(reader: Reader, session: SessionId) -> list[LogEntry]:
 
 
 def _renamed(entry: LogEntry, ids: Ids) -> LogEntry:
-    """Wherever the record names a session of this conversation."""
+    """Replace the ids of this conversation in a record."""
     record: Any = entry.record
     hints = type_hints(type(record)).items()
     naming = (name for name, hint in hints if SessionId in (hint, *get_args(hint)))
@@ -132,14 +132,14 @@ def _append(session: SessionId, log: list[LogEntry], epoch: Epoch, now: float, *
         session=session,
         expected_seq=Seq(0),
         epoch=epoch,
-        records=tuple(records),  # type: ignore[arg-type]  # a damaged one is stored as what it is
+        records=tuple(records),  # type: ignore[arg-type]  # a damaged record is stored as it is
         head=head,
         pending=is_pending(head),
     )
 
 
 def _bound(appends: list[Append]) -> tuple[Append, ...]:
-    """The conversation's live end is what its key means."""
+    """Bind the key to the last session, if it is open."""
     *earlier, last = appends
     return (*earlier, replace(last, bind=last.head.key) if _is_open(last.head) else last)
 

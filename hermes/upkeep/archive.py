@@ -1,8 +1,7 @@
-"""The archive of a backup: a tar file that begins with a manifest, which names every file with size and checksum.
+"""Archive of a backup: a tar file that starts with a manifest, which lists every file with size and checksum.
 
-The seal of the manifest follows it (seal.py). The archive appears under its name when it is whole. What comes out of
-it is checked while it is written, and nothing comes out that the manifest does not name. Sizes are bounded before
-anything is written.
+The HMAC of the manifest follows it (seal.py). A new archive gets its name when it is complete. Unpacking checks each
+file while it is written, refuses entries that the manifest does not list, and checks all sizes before writing.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from hermes.upkeep.tree_copy import MAX_DEPTH
 
 SUFFIXES: Final = (".tar", ".tar.gz", ".tgz")
 _MANIFEST: Final = "manifest.json"
-_QUICK: Final = 1  # of gzip's levels: a store shrinks nearly as much as with the best of them
+_QUICK: Final = 1  # gzip level: a store gets nearly as small as with the highest
 _CHUNK: Final = 1 << 20
 _MAX_MANIFEST_BYTES: Final = 64 << 20
 _MAX_FILES: Final = 250_000
 _MAX_UNPACKED_BYTES: Final = 1 << 40
-_MAX_HEADER_BYTES: Final = 64 << 10  # of what tar says about an entry, such as a long name
-_RATIO_FROM_BYTES: Final = 1 << 30  # smaller archives may be as dense as they like
+_MAX_HEADER_BYTES: Final = 64 << 10  # of a tar header with a long name
+_RATIO_FROM_BYTES: Final = 1 << 30  # smaller archives may have any ratio
 _MAX_RATIO: Final = 200
 
 _TYPES: Final = {Kind.FILE: tarfile.REGTYPE, Kind.DIRECTORY: tarfile.DIRTYPE, Kind.SYMLINK: tarfile.SYMTYPE}
 
-Progress: TypeAlias = Callable[[str, int, int], None]  # what is being done, and how many bytes of how many are
+Progress: TypeAlias = Callable[[str, int, int], None]  # (step, bytes done, bytes in total)
 
 
 class UnsealedError(BackupError):
-    """Nobody vouches for the backup. Nothing was changed."""
+    """The HMAC of the backup is missing or wrong. Nothing was changed."""
 
     def __init__(self, state: Seal) -> None:
         super().__init__(_UNSEALED[state])
@@ -51,13 +50,13 @@ class UnsealedError(BackupError):
 
 
 _UNSEALED: Final = {
-    Seal.MISSING: "the backup has no HMAC: it is a copy of a store, or of an older Hermes",
+    Seal.MISSING: "the backup has no HMAC: it is a copy of a store, or from an older version",
     Seal.NO_KEY: "this home has no backup.key to check the backup's HMAC with; copy it from the home that made it",
     Seal.WRONG: "the backup's HMAC does not match backup.key: it was changed, or made by another home",
 }
 
 
-# ---------------------------------------------------------------- in
+# ---------------------------------------------------------------- pack
 
 
 def with_checksums(directory: Path, items: Iterable[ArchiveEntry], progress: Progress) -> Iterator[ArchiveEntry]:
@@ -77,7 +76,7 @@ def with_checksums(directory: Path, items: Iterable[ArchiveEntry], progress: Pro
 
 
 def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress, *, key: str) -> None:
-    """`key` seals it. Raises BackupError for more than `unpack` would take."""
+    """Write the archive, with an HMAC by `key`. Raises BackupError if it exceeds the limits of `unpack`."""
     raw = manifest.encode()
     _check_counts(manifest, len(raw))
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -105,7 +104,7 @@ def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress, 
 
 
 class _Meter:
-    """How far something is, told with each piece of it."""
+    """Reports the progress of one step."""
 
     def __init__(self, what: str, total: int, progress: Progress) -> None:
         self._what = what
@@ -145,15 +144,15 @@ def _entry(name: str, size: int, mode: int, at: float) -> tarfile.TarInfo:
     return entry
 
 
-# ---------------------------------------------------------------- out
+# ---------------------------------------------------------------- unpack
 
 
 def unpack(
     source: Path, into: Path, progress: Progress, *, key: str | None = None, untrusted: bool = False
 ) -> Manifest:
-    """Everything that the manifest names, and nothing else, each file checked as it is written.
+    """Unpack exactly the entries of the manifest, and check each file while it is written.
 
-    Raises UnsealedError where the seal is not made with the key, unless `untrusted` says that it does not matter.
+    Raises UnsealedError if the HMAC does not match the key, unless `untrusted` is set.
     """
     try:
         with _opened(source) as archive:
@@ -199,7 +198,7 @@ def _opened(source: Path) -> tarfile.TarFile:
     try:
         return tarfile.open(source, tarinfo=_Entry)
     except tarfile.TarError as error:
-        raise BackupError("it is not an archive, or damaged from its first bytes on") from error
+        raise BackupError("it is not an archive, or its start is damaged") from error
 
 
 def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progress: Progress) -> None:
@@ -234,15 +233,15 @@ def _matches(entry: tarfile.TarInfo, item: ArchiveEntry) -> bool:
 def _check_path(item: ArchiveEntry) -> None:
     parts = Path(item.path).parts
     if not parts or item.path.startswith("/") or ".." in parts:
-        raise BackupError(f"{item.path!r} leads out of the home")
+        raise BackupError(f"{item.path!r} is outside of the home")
     if item.path.count("/") > MAX_DEPTH + 1:
         raise BackupError(f"{item.path[:100]!r}… has more than {MAX_DEPTH} directories")
     if item.kind is Kind.SYMLINK and not points_inside(item.path, item.target):
-        raise BackupError(f"the symlink {item.path!r} leads out of its directory")
+        raise BackupError(f"the symlink {item.path!r} points outside of its directory")
 
 
 def _make_links(links: list[ArchiveEntry], into: Path) -> None:
-    """Made last, so that nothing is written through them."""
+    """Create the symlinks last, so that nothing is written through them."""
     root = Path(os.path.realpath(into))
     for item in links:
         parent = (root / item.path).parent
@@ -250,21 +249,21 @@ def _make_links(links: list[ArchiveEntry], into: Path) -> None:
         if os.path.realpath(parent) != str(parent):
             raise BackupError(f"{item.path!r} is below a symlink")
         (root / item.path).symlink_to(item.target)
-    for item in links:  # one may lead out through another
+    for item in links:  # one may point outside through another
         if not Path(os.path.realpath(root / item.path)).is_relative_to(root / item.path.partition("/")[0]):
-            raise BackupError(f"the symlink {item.path!r} leads out of its directory")
+            raise BackupError(f"the symlink {item.path!r} points outside of its directory")
 
 
 def _manifest(archive: tarfile.TarFile, key: str | None) -> tuple[Manifest, Seal]:
     raw = _content(archive, archive.next(), _MANIFEST, _MAX_MANIFEST_BYTES)
     if raw is None:
-        raise BackupError("it does not begin with a manifest: it is no backup of Hermes")
+        raise BackupError("it does not start with a manifest: it is not a backup of Hermes")
     found = _content(archive, archive.next(), seal.MEMBER, seal.MAX_BYTES)
     return Manifest.decode(raw), seal.check(raw, found, key)
 
 
 def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo | None, name: str, most: int) -> bytes | None:
-    """None when the entry is another one."""
+    """Return the content of the entry; None if it has another name."""
     if entry is None or entry.name != name or not entry.isreg():
         return None
     if entry.size > most:
@@ -275,20 +274,20 @@ def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo | None, name: str,
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry whose description is of bounded size: tarfile reads that into memory."""
+    """Tar entry with a limit on its header, which tarfile reads into memory."""
 
     @classmethod
     def frombuf(cls, *args: Any, **more: Any) -> Self:
         found = super().frombuf(*args, **more)
         if found.size > _MAX_HEADER_BYTES and found.type not in tarfile.REGULAR_TYPES:
-            raise BackupError("an entry has a description of excessive size")
+            raise BackupError("the header of an entry is too large")
         return found
 
 
 def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: ArchiveEntry, into: Path, meter: _Meter) -> None:
     target = into / item.path
     if entry.size != item.size_bytes:
-        raise BackupError(f"{item.path!r} is damaged: its size is not that in the manifest")
+        raise BackupError(f"{item.path!r} is damaged: its size differs from the manifest")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     source = archive.extractfile(entry)
     assert source is not None, "it is a regular file"

@@ -1,9 +1,9 @@
-"""A backup of a home: all of it that matters, in one archive that can prove to be whole.
+"""Backup of a home into one archive with checksums.
 
-It holds a consistent copy of the store, the configuration, the character, the conversations' folders and what is
-known of background processes. What can be made anew (the search index), what is nobody's conversation (logs) and
-what is secret is left out, and said to be. Everything is put together inside the home, which is private and has
-room; the archive is sealed with a key of the home (seal.py) and gets its name when it is whole, wherever that is.
+It holds a consistent copy of the store, the configuration, SOUL.md, the folders of conversations and the records of
+background processes. The search index, logs and secrets are left out, and the manifest lists them. The files are
+staged inside the home, which is private. The archive gets an HMAC by a key of the home (seal.py), and its name when
+it is complete.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ KEPT: Final = (
     "work",
     PROCESSES,
     "media",
-)  # besides the store, the configuration and, if asked for, the key
-_NEVER_IN: Final = {  # by name, the first match counts
+)  # besides the store, the configuration and, on request, the key
+_NEVER_IN: Final = {  # by pattern; the first match wins
     "admin.token": Reason.RUNTIME,
     "auth.*": Reason.RUNTIME,
     "*.key": Reason.SECRET,
@@ -78,7 +78,7 @@ def make_backup(
             progress("checking the copy", 0, 0)
             problems = check_store(bench / STORE)
             (bench / STORE / "lock.mdb").unlink(missing_ok=True)
-            key = make_key(home)  # before the list of what is left out, which names it
+            key = make_key(home)  # before the list of left-out files, which includes it
             items, left_out = _gather(home, bench, with_key=with_key)
             manifest = Manifest(
                 version=__version__,
@@ -91,22 +91,22 @@ def make_backup(
             )
             pack(bench, manifest, target, progress, key=key)
     except OSError as error:
-        raise BackupError(f"no backup was made in {target}: {error.strerror or error}") from error
+        raise BackupError(f"the backup {target} could not be written: {error.strerror or error}") from error
     return manifest
 
 
 def _check_target(target: Path) -> None:
     if target.exists():
-        raise BackupError(f"{target} is there already; name a new file")
+        raise BackupError(f"{target} exists already; name a new file")
     if not target.name.endswith(SUFFIXES):
         raise BackupError(f"{target.name!r} must end in {' or '.join(SUFFIXES)}")
     if not target.parent.is_dir():
-        raise BackupError(f"there is no directory {target.parent} to put a backup into")
+        raise BackupError(f"there is no directory {target.parent}")
 
 
 @contextmanager
 def _workbench(home: Home) -> Iterator[Path]:
-    """For one at a time; what an interrupted backup left there is cleared away."""
+    """Yield an empty staging directory, locked. Remains of an interrupted backup are removed."""
     bench = home.data_dir / _BENCH
     bench.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(bench, os.O_RDONLY | os.O_DIRECTORY)
@@ -114,7 +114,7 @@ def _workbench(home: Home) -> Iterator[Path]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise BackupError(f"another backup of {home.data_dir} is under way; try again when it is done") from None
+        raise BackupError(f"another backup of {home.data_dir} is running; try again when it is done") from None
     try:
         for left in bench.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -124,11 +124,11 @@ def _workbench(home: Home) -> Iterator[Path]:
         os.close(descriptor)
 
 
-# ---------------------------------------------------------------- what goes in
+# ---------------------------------------------------------------- contents
 
 
 def _gather(home: Home, part: Path, *, with_key: bool) -> tuple[list[ArchiveEntry], list[LeftOut]]:
-    """Copy what goes in, since files may change while they are read. Return it, and what is left out."""
+    """Copy the files, which may change meanwhile. Return the entries, and what is left out."""
     copy = TreeCopy(part, owner=home.data_dir.stat().st_uid)
     sources = {CONFIG: home.config_file, **{name: home.data_dir / name for name in KEPT}}
     if with_key:

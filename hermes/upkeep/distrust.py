@@ -1,8 +1,8 @@
-"""Conversations that nobody vouches for: what in them would have power over this home is dropped.
+"""Removal of authority from untrusted conversations and stores.
 
-Preferences (yolo among them), grants and the system prompt end with a record that says so. System messages become a
-user's. In a store of unknown origin, grants for good, paired people and home channels are forgotten as well, and open
-work waits until somebody resumes it.
+A record drops preferences (yolo among them), grants and the system prompt of a session. System messages become user
+messages. In an untrusted store, permanent grants, paired users and home channels are deleted as well, and sessions
+with open work are suspended.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from hermes.ports.storage import Transaction
 if TYPE_CHECKING:
     from hermes.storage.lmdb_engine import LmdbEngine
 
-IMPORTED: Final = "it was imported from a file that nobody vouches for"
-RESTORED: Final = "it was restored from a backup that nobody vouches for"
-_OPEN: Final = "its work was open in a backup that nobody vouches for; to have it go on, resume it"
-_KEPT_FACTS: Final = ("response:",)  # how the names of facts begin that give nobody power; all others go
+IMPORTED: Final = "it was imported from an untrusted file"
+RESTORED: Final = "it was restored from an untrusted backup"
+_OPEN: Final = "it had open work in an untrusted backup; resume it to continue"
+_KEPT_FACTS: Final = ("response:",)  # prefixes of facts without authority; all others are deleted
 _PAGE: Final = 500
 _SYSTEM_ROLES: Final = ("system", "developer")
 
@@ -50,7 +50,7 @@ def _as_user(message: EncodedMessage) -> EncodedMessage:
 
 
 def drop_authority(engine: LmdbEngine, now: float) -> None:
-    """In a store that no daemon uses. Blocks."""
+    """Remove authority from a store that no daemon uses. Blocks."""
     names = (name for name in engine.facts("") if not name.startswith(_KEPT_FACTS))
     facts = tuple(PutFact(name=name, value=None) for name in names)
     outgoing = tuple(Cancel(id=each.id) for each in engine.outbox())
@@ -70,7 +70,7 @@ def _heads(engine: LmdbEngine) -> Iterator[Session]:
 
 
 def _dropped(head: Session, engine: LmdbEngine, now: float) -> Append:
-    """Also where the head has nothing to drop: what counts after damage is the log."""
+    """Return the append for a session. It is made for every session: a damaged head is rebuilt from the log."""
     records: list[Record] = [AuthorityDropped(at=now, reason=RESTORED)]
     if is_pending(head):
         records.append(Suspended(at=now, reason=_OPEN, cause=SuspendCause.IMPORTED))

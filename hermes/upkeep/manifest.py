@@ -1,4 +1,4 @@
-"""The manifest of a backup: every entry with size and checksum, and everything that was left out with the reason."""
+"""Manifest of a backup: every entry with size and checksum, and everything left out with the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KNOWN_FORMATS: Final = (1, FORMAT)
 
 
 class BackupError(HermesError):
-    """No backup was made, or it cannot be used. What was there is as it was."""
+    """The backup could not be made or cannot be used. Nothing was changed."""
 
 
 class Kind(StrEnum):
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why something is not in a backup."""
+    """Reason why something is not in a backup."""
 
     SECRET = "secret"  # noqa: S105 - a reason, not a password
     TRUST = "trust"  # what the owner trusts on this machine
@@ -42,7 +42,7 @@ class Reason(StrEnum):
     PATH_TOO_LONG = "path_too_long"
     TOO_DEEP = "too_deep"
     READ_ERROR = "read_error"
-    NOT_RECORDED = "not_recorded"  # by the older Hermes that made the backup
+    NOT_RECORDED = "not_recorded"  # the backup was made by an older version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Manifest:
     version: str  # of the Hermes that made it
     made_at: float
     home: str
-    hot: bool  # a daemon was at work
+    hot: bool  # a daemon was running
     files: tuple[ArchiveEntry, ...]  # with directories and symlinks
     problems: tuple[str, ...] = ()  # of the store, which is kept as it is
     left_out: tuple[LeftOut, ...] = ()
@@ -87,23 +87,25 @@ class Manifest:
 
     @staticmethod
     def decode(raw: bytes) -> Manifest:
-        """Raises BackupError."""
+        """Decode a manifest. Raises BackupError."""
         try:
             values = json.loads(raw)
             number = values.pop("hermes_backup")
             if number not in _KNOWN_FORMATS:
                 version = values.get("version")
-                raise BackupError(f"it has format {number} and this Hermes knows {FORMAT}: it is from {version}")
+                raise BackupError(
+                    f"it has format {number}, but this Hermes supports {FORMAT}: it is from version {version}"
+                )
             values["files"] = tuple(_item(item) for item in values["files"])
             values["problems"] = tuple(values["problems"])
             values["left_out"] = tuple(_left_out(each) for each in values["left_out"])
             return Manifest(**values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BackupError("its manifest is damaged, or it is no backup of Hermes") from error
+            raise BackupError("its manifest is damaged, or it is not a backup of Hermes") from error
 
 
 def points_inside(path: str, target: str) -> bool:
-    """Return whether a symlink's target stays inside the top directory of its path, judged by the names alone."""
+    """Return whether a symlink's target stays inside the top directory of its path, by the names alone."""
     top = path.partition("/")[0]
     if top == path or os.path.isabs(target):  # noqa: PTH117 - a name in an archive
         return False
@@ -112,7 +114,7 @@ def points_inside(path: str, target: str) -> bool:
 
 
 def _encoded(item: ArchiveEntry) -> dict[str, Any]:
-    """Without what is empty: a manifest may have 250,000 entries."""
+    """Omit empty fields: a manifest may have 250,000 entries."""
     return {name: value for name, value in asdict(item).items() if value is not None and value != ""}
 
 

@@ -1,4 +1,4 @@
-"""Next steps after a restore: what the backup could not bring back and a person has to do. Pure."""
+"""Next steps after a restore: what the backup does not contain and a person has to do. Pure."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _LOSSES = frozenset(
 
 
 class StepCode(StrEnum):
-    """In the order in which they are to be done."""
+    """Steps, in the order in which to do them."""
 
     REPLACE_FILES = "replace_files"  # files that could not be backed up
-    REPLACE_SECRETS = "replace_secrets"  # secret files that the old home had and this one has not
+    REPLACE_SECRETS = "replace_secrets"  # secret files that the old home had and this one lacks
     KEEP_BACKUP_KEY = "keep_backup_key"  # the next backup makes a new key
     PAIR_AGAIN = "pair_again"  # an untrusted backup lost pairings, grants and home channels
     TRUST_AGAIN = "trust_again"
     CHECK_AND_START = "check_and_start"
     NEW_API_KEY = "new_api_key"
-    RESUME_SESSIONS = "resume_sessions"  # an untrusted backup resumes nothing by itself
+    RESUME_SESSIONS = "resume_sessions"  # sessions of an untrusted backup are suspended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
-"""Sessions as lines of JSON, to keep, to read with other tools, and to take into another store.
+"""Export format: sessions as lines of JSON, for archives, other tools and imports.
 
-The first line says what follows; then each record has a line of its own, with its session, its place there and a
-checksum. Nothing is lost: bytes come back as they were, field by field. The checksum is that of the values, not of
-the text, so a tool may write the same line in another way. What is damaged is named by its line, and nothing is
-guessed: records and fields that are not known here are refused.
+The first line is a header. Each record follows on a line of its own, with its session, sequence number and checksum.
+The format is lossless, field by field. The checksum covers the values, not the text, so a tool may reformat a line.
+Errors name the damaged line. Unknown records and fields are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _KINDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(
 T = TypeVar("T")
 
 type_hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
-Exported = dict[SessionId, list[LogEntry]]  # each session's whole log, the oldest session first
+Exported = dict[SessionId, list[LogEntry]]  # the log of each session, the oldest session first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class _Line:
     entry: LogEntry
 
 
-# ---------------------------------------------------------------- out
+# ---------------------------------------------------------------- export
 
 
 def to_lines(sessions: Exported, *, now: float) -> Iterator[str]:
@@ -85,15 +84,15 @@ def _plain(value: Any) -> Any:
         return {"base64": base64.b64encode(value).decode()}
 
 
-# ---------------------------------------------------------------- in
+# ---------------------------------------------------------------- import
 
 
 def from_lines(lines: Iterable[bytes]) -> Exported:
-    """Raises BadInputError, which names the first line that cannot be used."""
+    """Parse an export. Raises BadInputError, which names the first bad line."""
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     first = next(numbered, None)
     if first is None:
-        raise BadInputError("there is nothing to import: it is empty")
+        raise BadInputError("the export is empty")
     names, count = _header(first[1])
     sessions: Exported = {name: [] for name in names}
     for number, raw in numbered:
@@ -113,10 +112,12 @@ def _header(raw: bytes) -> tuple[list[SessionId], int]:
         values = _checked(raw)
         number, names, count = values[_MARK], values["sessions"], values["records"]
     except (ValueError, KeyError) as error:
-        raise BadInputError(f"this is no export of Hermes, or its first line is damaged ({error})") from error
+        raise BadInputError(f"this is not an export of Hermes, or its first line is damaged ({error})") from error
     if number != FORMAT:
-        known = f"this Hermes ({__version__}) knows {FORMAT}"
-        raise BadInputError(f"the export has format {number} and {known}: it is from version {values.get('version')}")
+        known = f"this Hermes ({__version__}) supports {FORMAT}"
+        raise BadInputError(
+            f"the export has format {number}, but {known}: it is from version {values.get('version')}"
+        )
     if isinstance(names, list) and len(names) > MAX_SESSIONS:
         raise BadInputError(f"the export names more than {MAX_SESSIONS:,} sessions; nothing was imported")
     try:
@@ -144,7 +145,7 @@ def _record_line(raw: bytes) -> _Line:
     except KeyError as error:
         raise ValueError(f"it has no {error.args[0]!r}") from None
     if _of(str, "kind", kind) not in _KINDS:
-        raise ValueError(f"a kind of record that is not known here: {kind}")
+        raise ValueError(f"unknown kind of record: {kind}")
     entry = LogEntry(seq=Seq(_of(int, "seq", seq)), record=_build(_KINDS[kind], record))
     return _Line(session=_session_id(session), entry=entry)
 
@@ -154,12 +155,12 @@ def _add(sessions: Exported, line: _Line) -> None:
     if entries is None:
         raise ValueError("its session is not named in the first line")
     if line.entry.seq != len(entries):
-        raise ValueError(f"record {len(entries)} of {line.session} was expected, this is {line.entry.seq}")
+        raise ValueError(f"expected record {len(entries)} of {line.session}, found {line.entry.seq}")
     entries.append(line.entry)
 
 
 def _build(kind: type[T], values: Any) -> T:
-    """An instance of that dataclass; fields that are missing take their defaults."""
+    """Return an instance of a dataclass; missing fields get their defaults."""
     if not isinstance(values, dict):
         raise ValueError(f"not a {kind.__name__}")  # noqa: TRY004
     hints = type_hints(kind)
@@ -196,14 +197,14 @@ def _of(kind: type[T], name: str, value: Any) -> T:
     if type(value) is not kind:
         raise ValueError(f"{name!r} is not a {kind.__name__}")
     if isinstance(value, str):
-        value.encode()  # half a surrogate pair cannot be stored
+        value.encode()  # an unpaired surrogate cannot be stored
     return value
 
 
 def _session_id(value: Any) -> SessionId:
-    """As those have to be that come by the API: other places rely on it, names of files among them."""
+    """Check a session id by the rules of the API: file names depend on it."""
     if not re.fullmatch(SESSION_ID_PATTERN, _of(str, "session", value)):
-        raise ValueError(f"{value[:40]!r} cannot be the id of a session")
+        raise ValueError(f"{value[:40]!r} is not a valid session id")
     return SessionId(value)
 
 

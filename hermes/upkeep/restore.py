@@ -1,11 +1,11 @@
-"""Putting a backup in the place of a home's contents.
+"""Restore of a backup: it replaces the contents of a home.
 
-Everything is unpacked, checked and brought to today's format beside them first; only then the present contents are
-moved aside, and nothing of them is ever deleted. The store leaves first and comes last: whatever cuts this off, the
-home has the old store, the new one, or none, with which no daemon starts; and the same command once more does it.
+The backup is first unpacked, checked and migrated beside the present contents. Then these are moved aside; they are
+never deleted. The store is moved away first and put in place last. After an interruption the home has the old store,
+the new one, or none; without a store no daemon starts, and the same command can be repeated.
 
-A configuration is put in place only if it is wanted. Of a backup that nobody vouches for, only conversations and
-their files are taken, without any authority (distrust.py).
+The configuration of the backup is used only on request. From an untrusted backup only conversations and their files
+are restored, without authority (distrust.py).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from hermes.upkeep.ownership import give_all
 from hermes.upkeep.seal import Seal, find_key
 
 _PART: Final = "restore.part"
-_INDEX: Final = "index"  # made anew from the store
-_HARMLESS: Final = ("work", "media")  # what is taken from a backup that nobody vouches for, besides the store
+_INDEX: Final = "index"  # rebuilt from the store
+_HARMLESS: Final = ("work", "media")  # restored from an untrusted backup, besides the store
 _HARMLESS_IN_WORK = ("files", "outputs")
 
 
@@ -48,29 +48,29 @@ class LiveProcessesError(BackupError):
         names = ", ".join(f"{name} (pid {pid})" for name, pid in pids.items())
         numbers = " ".join(str(pid) for pid in pids.values())
         super().__init__(
-            f"background processes of this home still run: {names}. After a restore no Hermes would know them. "
+            f"background processes of this home still run: {names}. A restored store does not know them. "
             f"Nothing was changed; end them with `kill {numbers}`, then restore again"
         )
         self.pids = dict(pids)
 
 
 class ConfigFate(StrEnum):
-    """What became of the configuration in the backup."""
+    """Use of the configuration in the backup."""
 
-    NONE = "none"  # there was none, or nobody vouches for it
-    SAME = "same"  # as the present one
+    NONE = "none"  # there was none, or the backup is untrusted
+    SAME = "same"  # equal to the present one
     APPLIED = "applied"
-    DECLINED = "declined"  # the present one stays
+    DECLINED = "declined"  # the present one is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    manifest: Manifest | None  # None: a mere copy of the store was restored
-    kept_in: Path | None  # where the present contents went; None: there were none
-    names: tuple[str, ...]  # what was put in place
-    open_sessions: tuple[SessionId, ...]  # had work in flight then, and take it up at the next start
-    outgoing: int  # messages that were to be said then, and will be
-    problems: tuple[str, ...] = ()  # that the store had already when it was copied
+    manifest: Manifest | None  # None for a copy of a store
+    kept_in: Path | None  # the old contents; None if there were none
+    names: tuple[str, ...]  # restored parts
+    open_sessions: tuple[SessionId, ...]  # with open work, resumed at the next start
+    outgoing: int  # undelivered messages, sent at the next start
+    problems: tuple[str, ...] = ()  # that the store had when it was backed up
     config: ConfigFate = ConfigFate.NONE
     untrusted: bool = False
 
@@ -84,9 +84,9 @@ def restore(
     wants_config: Callable[[list[str]], bool] = lambda _diff: False,
     untrusted: bool = False,
 ) -> Restored:
-    """For a home that this process has locked. Raises BackupError, and then nothing was changed.
+    """Restore into a home that this process has locked. Raises BackupError, and then nothing was changed.
 
-    `wants_config` is shown how the configuration would change, as a diff, and says whether it is to.
+    `wants_config` gets the diff of the configuration, and returns whether to use the one in the backup.
     """
     if running := LinuxProcessHost(home.data_dir / PROCESSES).running():
         raise LiveProcessesError(running)
@@ -97,22 +97,22 @@ def restore(
         manifest = _fetch(home, source, part, progress, untrusted=untrusted)
         progress("checking the store", 0, 0)
         if untrusted:
-            _without_state(part / "work")
+            _drop_state(part / "work")
         open_sessions, outgoing = _bring_up_to_date(part / STORE, untrusted=untrusted)
         problems = check(part / STORE)
         if strange := [each for each in problems if manifest is None or each not in manifest.problems]:
-            raise BackupError(f"the store in {source} is not sound ({strange[0]}); nothing was changed")
+            raise BackupError(f"the store in {source} is damaged ({strange[0]}); nothing was changed")
         places = _places(home, untrusted=untrusted) if manifest is not None else {STORE: home.store_dir}
         config = _decide_config(home, part, places, wants_config)
         give_all(part, like=home.data_dir, items=manifest.files if manifest else ())
         kept_in, names = _exchange(home, part, places)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    progress("checking what is in place now", 0, 0)
+    progress("checking the restored store", 0, 0)
     wrong = [each for each in check(home.store_dir) if each not in problems]
-    give_all(home.store_dir, like=home.data_dir)  # the check makes a lock file
+    give_all(home.store_dir, like=home.data_dir)  # the check creates a lock file
     if wrong:
-        raise BackupError(f"the restored store is not sound ({wrong[0]}); what was there before is in {kept_in}")
+        raise BackupError(f"the restored store is damaged ({wrong[0]}); the old contents are in {kept_in}")
     return Restored(
         manifest=manifest,
         kept_in=kept_in,
@@ -141,7 +141,7 @@ def _fetch(home: Home, source: Path, part: Path, progress: Progress, *, untruste
 
 
 def _bring_up_to_date(store: Path, *, untrusted: bool) -> tuple[tuple[SessionId, ...], int]:
-    """An older one is migrated here, where a failure costs nothing. What the next start will go on with."""
+    """Migrate the store before it is put in place. Return its sessions with open work, and undelivered messages."""
     engine = LmdbEngine.open(store)
     try:
         if untrusted:
@@ -151,8 +151,8 @@ def _bring_up_to_date(store: Path, *, untrusted: bool) -> tuple[tuple[SessionId,
         engine.close()
 
 
-def _without_state(work: Path) -> None:
-    """Of each conversation only its files and long outputs stay: the rest says where and with what commands run."""
+def _drop_state(work: Path) -> None:
+    """Keep only files and outputs of each conversation: the rest controls where and how commands run."""
     for folder in work.iterdir() if work.is_dir() else ():
         for each in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
             if each.name in _HARMLESS_IN_WORK and each.is_dir() and not each.is_symlink():
@@ -166,7 +166,7 @@ def _without_state(work: Path) -> None:
 def _decide_config(
     home: Home, part: Path, places: dict[str, Path], wants_config: Callable[[list[str]], bool]
 ) -> ConfigFate:
-    """Leaves the configuration out of the places if the present one is to stay."""
+    """Remove the configuration from `places` if the present one is kept."""
     if CONFIG not in places or not (part / CONFIG).is_file():
         places.pop(CONFIG, None)
         return ConfigFate.NONE
@@ -187,7 +187,7 @@ def _lines(file: Path) -> list[str]:
 
 def _exchange(home: Home, part: Path, places: dict[str, Path]) -> tuple[Path | None, tuple[str, ...]]:
     if not (part / KEY).exists():
-        places.pop(KEY, None)  # the present key goes on being valid
+        places.pop(KEY, None)  # the present key stays valid
     aside = _new_directory(home.data_dir, time.time())
     for name, place in places.items():
         if place.is_dir() and not any(place.iterdir()):
@@ -196,7 +196,7 @@ def _exchange(home: Home, part: Path, places: dict[str, Path]) -> tuple[Path | N
             _move(place, aside / name)
     shutil.rmtree(home.data_dir / _INDEX, ignore_errors=True)
     brought = [name for name in reversed(places) if (part / name).exists()]
-    for name in brought:  # the store is the last
+    for name in brought:  # the store last
         places[name].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _move(part / name, places[name])
     note_store(home)
@@ -208,7 +208,7 @@ def _exchange(home: Home, part: Path, places: dict[str, Path]) -> tuple[Path | N
 
 
 def _places(home: Home, *, untrusted: bool) -> dict[str, Path]:
-    """Where each part of a backup belongs, the store first."""
+    """Return the target of each part of a backup, the store first."""
     if untrusted:
         return {STORE: home.store_dir, **{name: home.data_dir / name for name in _HARMLESS}}
     inside = {name: home.data_dir / name for name in KEPT}
@@ -221,13 +221,13 @@ def _new_directory(home: Path, now: float) -> Path:
         aside = home / (f"before-restore-{stamp}" if number == 1 else f"before-restore-{stamp}-{number}")
         try:
             aside.mkdir(mode=0o700)
-        except FileExistsError:  # twice in one second
+        except FileExistsError:  # another restore in the same second
             continue
         return aside
-    raise BackupError(f"{home} has no room for one more directory of what was there before a restore")
+    raise BackupError(f"{home} holds too many before-restore directories; remove some")
 
 
 def _move(source: Path, target: Path) -> None:
-    """The configuration may be on another disk than the data."""
+    """Move, also across disks: the configuration may be on another one."""
     shutil.move(source, target)
     sync_directory(target.parent)

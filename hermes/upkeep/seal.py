@@ -1,7 +1,7 @@
-"""The seal of a backup: an HMAC of its manifest, which names every file with its checksum.
+"""Seal of a backup: an HMAC of its manifest, which lists every file with its checksum.
 
-The key is `backup.key` in the data directory. It is made by the first backup and is never part of one: whoever can
-change an archive cannot seal it again. A home that is to trust backups of another one needs a copy of that file.
+The key is `backup.key` in the data directory. The first backup creates it, and no backup contains it, so that an
+archive cannot be changed and sealed again. To trust backups of another home, copy its key file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MAX_BYTES: Final = 256
 class Seal(StrEnum):
     VALID = "valid"
     MISSING = "missing"
-    NO_KEY = "no_key"  # this home has none to check it with
+    NO_KEY = "no_key"  # this home has no key to check it with
     WRONG = "wrong"
 
 
 def make_key(home: Home) -> str:
-    """The home's key; it is made if it is not there."""
+    """Return the key of the home, which is created if it is missing."""
     return ensure_secret_file(home.data_dir / KEY_FILE).reveal()
 
 

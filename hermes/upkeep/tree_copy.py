@@ -1,7 +1,7 @@
 """Copy of directory trees that other programs may change at the same moment.
 
 Each entry is opened relative to its directory's descriptor and without following symlinks. Its type is read from the
-open descriptor, so nobody can exchange it between the check and the copy. An entry that cannot be read is left out
+open descriptor, so it cannot be exchanged between the check and the copy. An entry that cannot be read is left out
 with a reason. An error of the target, such as a full disk, is raised.
 """
 
@@ -20,7 +20,7 @@ from hermes.upkeep.manifest import ArchiveEntry, Kind, LeftOut, Reason, points_i
 MAX_DEPTH: Final = 200  # of directories: each level holds a descriptor
 MAX_PATH_BYTES: Final = 3800  # PATH_MAX is 4096, and the path of a home has at most 107
 _CHUNK: Final = 1 << 20
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would wait for a writer
+_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe would block
 _REASONS: Final = {
     errno.EACCES: Reason.NO_PERMISSION,
     errno.EPERM: Reason.NO_PERMISSION,
@@ -39,7 +39,7 @@ class _SourceError(Exception):
 
 
 class TreeCopy:
-    """Copies into one directory; collects what is there and what was left out."""
+    """Copies into one directory; collects the copied entries and those left out."""
 
     def __init__(self, into: Path, *, owner: int) -> None:
         self.items: list[ArchiveEntry] = []
@@ -94,14 +94,14 @@ class TreeCopy:
         (self._into / path).mkdir(mode=0o700)
         self._note(path, Kind.DIRECTORY, status, mode=status.st_mode & 0o755 | 0o700)
         for name, is_special in entries:
-            if is_special:  # opening a pipe would be noticed by its writer
+            if is_special:  # opening a pipe would affect its writer
                 self.left_out.append(LeftOut(path=f"{path}/{name}", reason=Reason.SPECIAL_FILE))
             else:
                 self._add(descriptor, source / name, f"{path}/{name}", depth + 1)
 
     def _copy_file(self, descriptor: int, status: os.stat_result, path: str, *, private: bool) -> None:
         target = self._into / path
-        remaining = status.st_size  # not what is appended meanwhile
+        remaining = status.st_size  # without data appended meanwhile
         try:
             with target.open("xb") as file:
                 while remaining > 0 and (chunk := _read(descriptor, min(_CHUNK, remaining))):
@@ -117,7 +117,7 @@ class TreeCopy:
             target = os.readlink(source.name, dir_fd=parent)
             status = os.stat(source.name, dir_fd=parent, follow_symlinks=False)
         home = str(source)[: -len(path)]
-        if target.startswith(home):  # in another home this path would lead nowhere
+        if target.startswith(home):  # an absolute path would not work in another home
             target = os.path.relpath(target, source.parent)
         tree = os.path.realpath(home + path.partition("/")[0])
         reached = os.path.realpath(source.parent / target)

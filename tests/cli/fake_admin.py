@@ -1,4 +1,4 @@
-"""A stand-in for the daemon's admin socket: fixed answers, and a memory of what was asked."""
+"""Fake of the daemon's admin socket: fixed answers, and a list of the requests."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.processes.stage import Stage, alive
 from tests.support.daemon_process import DaemonProcess
 
 
-def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) -> None:
+def test_backup_of_a_running_daemon_can_be_restored(tmp_path: Path) -> None:
     target = tmp_path / "monday.tar.gz"
     with DaemonProcess() as daemon:
         session = daemon.ask("My name is Ada.").session
@@ -31,14 +31,14 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
 
         refused = daemon.hermes("restore", str(target))
         assert refused.returncode == 75
-        assert "`hermes stop` it first, then restore" in refused.stderr
+        assert "run `hermes stop`, then restore again" in refused.stderr
         key = daemon.key
         daemon.terminate()
 
         restored = daemon.hermes("restore", str(target))
         assert (restored.returncode, restored.stderr) == (0, "")
         assert "is in place in" in restored.stdout
-        assert "What was there before is kept in" in restored.stdout
+        assert "The old contents are kept in" in restored.stdout
         daemon.start()
         assert daemon.key == key
         answer = daemon.ask("Who am I?", session).text
@@ -107,22 +107,20 @@ def test_a_restore_is_refused_while_background_processes_run(tmp_path: Path, hom
         stage.clear()
 
 
-def test_nothing_is_no_backup(home: Home, hermes: Hermes, tmp_path: Path) -> None:
+def test_backup_of_an_empty_home_is_refused(home: Home, hermes: Hermes, tmp_path: Path) -> None:
     done = hermes("backup", str(tmp_path / "b.tar"))
     assert done.returncode == 78
     assert "nothing is stored" in done.stderr
     assert not (tmp_path / "b.tar").exists()
 
 
-def test_what_is_no_backup_is_refused_in_plain_words_and_leaves_nothing_behind(
-    tmp_path: Path, hermes: Hermes
-) -> None:
+def test_restore_refuses_a_file_that_is_not_a_backup(tmp_path: Path, hermes: Hermes) -> None:
     environ = {"HERMES_HOME": str(tmp_path / "not" / "there")}
     junk, store = tmp_path / "junk.tar.gz", tmp_path / "store"
     junk.write_bytes(b"no archive at all" * 100)
     done = hermes("restore", str(junk), **environ)
     assert (done.returncode, done.stdout) == (1, "")
-    why = "it is not an archive, or damaged from its first bytes on"
+    why = "it is not an archive, or its start is damaged"
     assert done.stderr == f"hermes: {junk} cannot be used: {why}; nothing was changed\n"
     store.mkdir()
     (store / "data.mdb").write_bytes(b"no store at all" * 1000)
@@ -167,7 +165,7 @@ def test_backup_of_another_home_needs_a_word(tmp_path: Path, home: Home, hermes:
     assert "Ada" in hermes("show", "-", **other).stdout
 
 
-def test_configuration_is_kept_where_nobody_can_be_asked(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+def test_configuration_is_kept_without_a_terminal(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     hermes("chat", "-z", "My name is Ada.")
     home.config_file.write_text("# then\n")
     hermes("backup", str(tmp_path / "b.tar"))

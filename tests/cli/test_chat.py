@@ -25,8 +25,8 @@ from tests.cli.test_inspect import VIEW, session
 
 COMPLETIONS = "POST /v1/chat/completions"
 WENT_AWAY = (
-    "the daemon went away in the middle of the answer. The message is stored and the answer will be finished when a "
-    "daemon runs again: hermes show s1; go on with: hermes chat -r s1"
+    "the daemon stopped in the middle of the answer. The message is stored and the turn resumes when a daemon runs "
+    "again. See the answer with: hermes show s1; continue with: hermes chat -r s1"
 )
 
 
@@ -51,7 +51,7 @@ def test_a_single_question_prints_only_the_answer(admin: FakeAdmin, hermes: Herm
         (["--oneshot=-"], "x" * 1_000_000, "x" * 1_000_000),
     ],
 )
-def test_a_question_takes_in_what_is_piped(
+def test_question_includes_piped_input(
     admin: FakeAdmin, hermes: Hermes, argv: list[str], piped: str, question: str
 ) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=completion("ok"))
@@ -96,12 +96,12 @@ def test_a_question_without_an_answer_fails(
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {problem}\n")
 
 
-def test_a_question_that_failed_says_how_to_try_it_again_without_a_copy(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_failed_question_suggests_retry(admin: FakeAdmin, hermes: Hermes) -> None:
     failure = {"error": {"message": "The model failed.", "code": "upstream_overloaded"}}
     admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started"), sse(failure)])
     done = hermes("chat", "-z", "?")
     assert done.returncode == 1
-    assert done.stderr == "hermes: The model failed. (try it again with: hermes chat -r s1 -z /retry)\n"
+    assert done.stderr == "hermes: The model failed. (to try again: hermes chat -r s1 -z /retry)\n"
 
 
 def test_a_notice_goes_with_the_answer_but_not_into_it(admin: FakeAdmin, hermes: Hermes) -> None:
@@ -123,13 +123,11 @@ def test_a_notice_of_the_last_chunk_counts_as_well(admin: FakeAdmin, hermes: Her
 def test_a_nul_is_refused_in_words_of_the_terminal(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
     done = hermes("chat", *argv, input="a\0b\n")
     assert done.returncode == 1
-    assert done.stderr.strip() == "hermes: the text holds a NUL character"
+    assert done.stderr.strip() == "hermes: the message contains a NUL character"
 
 
 @pytest.mark.parametrize("argv", [[], ["--json"]])
-def test_a_question_whose_daemon_goes_away_says_what_becomes_of_it(
-    admin: FakeAdmin, hermes: Hermes, argv: list[str]
-) -> None:
+def test_lost_daemon_during_a_question_is_explained(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("Li")], cut=True)
     done = hermes("chat", "-r", "s0", "-z", "?", *argv)
@@ -140,7 +138,7 @@ def test_a_question_that_was_never_confirmed_is_not_called_stored(admin: FakeAdm
     admin.routes[COMPLETIONS] = Stream(parts=[], cut=True)
     done = hermes("chat", "-z", "?")
     assert done.returncode == 1
-    assert "may not be stored; look with: hermes show " in done.stderr
+    assert "may not be stored (see: hermes show " in done.stderr
 
 
 @pytest.mark.parametrize("question", ["", "  ", "-"])
@@ -162,15 +160,16 @@ def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None
     admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
     done = hermes("chat", input="first\n\n/dance now\n/etc/passwd is gone\n/quit\nnever said\n")
     first, *rest = done.stdout.splitlines()
-    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. The model is offline; /quit leaves\.", first)
+    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. Model: offline\. /quit exits\.", first)
     assert rest == [
         "One.",
         "Two.\N{REPLACEMENT CHARACTER}[2J",
         "(This is a fresh session.)",
-        "Go on with: hermes chat -r s9",
+        "Continue with: hermes chat -r s9",
     ]
     assert (
-        done.stderr == "hermes: the running daemon does not know `commands`: it is of another version; restart it\n"
+        done.stderr
+        == "hermes: the running daemon does not support `commands`: it is another version; run `hermes restart`\n"
     )
     assert done.returncode == 1
     asked = [asked for asked in admin.asked if asked.path == "/v1/chat/completions"]
@@ -184,8 +183,8 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     assert done.stdout.splitlines() == [
         "you: hello [b]there[/b]\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
         "s0 went on as s1.",
-        "Session s1 resumed. The model is offline; /quit leaves.",
-        "Go on with: hermes chat -r s1",
+        "Session s1 resumed. Model: offline. /quit exits.",
+        "Continue with: hermes chat -r s1",
     ]
 
 
@@ -194,18 +193,19 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     [
         (
             "suspended",
-            "Session s1 is suspended (lunch {x}): the next message starts a fresh session; `hermes resume s1`",
+            "Session s1 is suspended (lunch {x}): the next message starts a new session; `hermes resume s1`",
         ),
-        ("ended", "Session s1 has ended (lunch {x}): the next message starts a fresh session."),
-        ("running", "Session s1 is still answering: your next message waits for that;"),
+        ("ended", "Session s1 has ended (lunch {x}): the next message starts a new session."),
+        ("running", "Session s1 is still answering; your next message is queued."),
         ("waiting", "Session s1 waits for you: lunch {x}."),
-        ("dreaming", "Session s1 is dreaming (lunch {x}); your next message waits."),
-        ("resume_pending", "Session s1 was interrupted (lunch {x}) and goes on by itself: your next message waits"),
+        ("dreaming", "Session s1 is dreaming (lunch {x}); your next message is queued."),
+        (
+            "resume_pending",
+            "Session s1 was interrupted (lunch {x}) and resumes automatically; your next message is queued",
+        ),
     ],
 )
-def test_a_session_that_cannot_simply_go_on_is_not_called_resumed(
-    admin: FakeAdmin, hermes: Hermes, phase: str, opening: str
-) -> None:
+def test_greeting_of_a_session_that_is_not_idle(admin: FakeAdmin, hermes: Hermes, phase: str, opening: str) -> None:
     view = {**VIEW, "session": session("s1", phase=phase, reason="lunch {x}"), "transcript": []}
     admin.routes["GET /sessions/s1"] = Answer(body=view)
     done = hermes("chat", "-r", "s1", input="")
@@ -213,7 +213,7 @@ def test_a_session_that_cannot_simply_go_on_is_not_called_resumed(
 
 
 @pytest.mark.parametrize("leave", ["/quit", "/exit", "/q", "/QUIT"])
-def test_there_is_more_than_one_word_for_leaving(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
+def test_exit_commands(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
     done = hermes("chat", input=f"/help\n{leave}\nnever said\n")
     assert "/quit, /exit, /q    leave" in done.stdout
     assert all(asked.method == "GET" for asked in admin.asked)
@@ -227,7 +227,7 @@ def test_a_daemon_that_goes_away_ends_the_conversation(admin: FakeAdmin, hermes:
     assert done.stdout.endswith("\nIt begins\n")
 
 
-def test_nothing_said_is_nothing_to_resume(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_empty_chat_prints_no_resume_hint(admin: FakeAdmin, hermes: Hermes) -> None:
     done = hermes("chat", input="/quit\n")
     assert len(done.stdout.splitlines()) == 1
 
@@ -338,7 +338,7 @@ def test_cursor_keys_during_an_answer_do_not_reach_the_model(admin: FakeAdmin) -
         person.type("tell me a story\n")
         person.expect("It begins")
         person.type("\x1bnext\x1b[D\x1b[DZ\n")
-        person.expect("(queued, answered after this: nextZ)")
+        person.expect("(queued, answered after this turn: nextZ)")
         typed.set()
         person.expect("Again.")
         person.expect("you> ")
@@ -347,7 +347,7 @@ def test_cursor_keys_during_an_answer_do_not_reach_the_model(admin: FakeAdmin) -
     assert said == ["tell me a story", "nextZ"]
 
 
-def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -> None:
+def test_ctrl_c_stops_an_answer_and_keeps_the_chat(admin: FakeAdmin) -> None:
     stopped = threading.Event()
 
     def endless() -> Iterator[bytes]:
@@ -375,7 +375,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -
         person.expect("Fine.")
         person.expect("you> ")
         person.type("\x04")
-        person.expect("Go on with: hermes chat -r s1")
+        person.expect("Continue with: hermes chat -r s1")
     assert person.process.returncode == 0
     assert stopped.is_set()
 
@@ -430,11 +430,11 @@ def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
         assert process.stderr.readline() == b"hermes: thinking\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    told = b"hermes: the turn was stopped, the question is stored (hermes show s1)\n"
+    told = b"hermes: the turn was stopped; the question is stored (see: hermes show s1)\n"
     assert (process.returncode, out, err) == (130, b"", told)
     assert stopped.is_set()
 
 
 def test_json_is_for_single_questions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chat", "--json"]) == 2
-    assert "--json goes with -z" in capsys.readouterr().err
+    assert "--json needs -z" in capsys.readouterr().err

@@ -69,19 +69,19 @@ def test_no_socket_means_that_no_daemon_runs(client: AdminClient, home: Home) ->
         next(client.stream_sse("GET", "/events"))
 
 
-def test_a_socket_that_nobody_listens_on_means_the_same(client: AdminClient, home: Home) -> None:
+def test_stale_socket_means_no_daemon(client: AdminClient, home: Home) -> None:
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(home.socket))
         with pytest.raises(NotRunningError, match="no daemon runs on"):
             client.get("/info")
 
 
-def test_a_socket_that_cannot_be_used_says_why(tmp_path: Path) -> None:
+def test_unusable_socket_is_explained(tmp_path: Path) -> None:
     with pytest.raises(HermesError, match="too long"):
         AdminClient(tmp_path / ("x" * 200)).get("/info")
 
 
-def test_a_daemon_that_leaves_in_the_middle_is_told(client: AdminClient, home: Home) -> None:
+def test_lost_connection_is_reported(client: AdminClient, home: Home) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(home.socket))
         server.listen()
@@ -119,11 +119,11 @@ def test_a_daemon_that_takes_no_calls_is_silent_not_gone(client: AdminClient, ho
                 caller = stack.enter_context(socket.socket(socket.AF_UNIX))
                 caller.setblocking(False)
                 caller.connect(str(home.socket))
-        with pytest.raises(SilentError, match="does not take calls"):
+        with pytest.raises(SilentError, match="does not accept connections"):
             client.get("/info", timeout_s=0.05)
 
 
-def test_an_answer_that_is_no_object_is_another_versions(admin: FakeAdmin, client: AdminClient) -> None:
+def test_answer_that_is_not_an_object_is_refused(admin: FakeAdmin, client: AdminClient) -> None:
     admin.routes["GET /info"] = Answer(body=[1])
     with pytest.raises(HermesError, match="not what this command knows"):
         client.get("/info")
@@ -143,7 +143,7 @@ def test_a_stream_gives_its_events(admin: FakeAdmin, client: AdminClient) -> Non
     assert list(client.stream_sse("GET", "/events")) == [("a", "1"), ("message", "two\nlines"), ("message", "é")]
 
 
-def test_a_stream_that_is_cut_is_told(admin: FakeAdmin, client: AdminClient) -> None:
+def test_cut_stream_is_reported(admin: FakeAdmin, client: AdminClient) -> None:
     admin.routes["GET /events"] = Stream(parts=[sse("1")], cut=True)
     events = client.stream_sse("GET", "/events")
     assert next(events) == ("message", "1")
@@ -156,7 +156,7 @@ def test_a_refused_stream_is_the_daemons_own_words(admin: FakeAdmin, client: Adm
         next(client.stream_sse("GET", "/nothing"))
 
 
-def test_whoever_follows_a_stream_can_look_up_meanwhile(admin: FakeAdmin, client: AdminClient) -> None:
+def test_feed_yields_none_between_events(admin: FakeAdmin, client: AdminClient) -> None:
     looked = threading.Event()
 
     def parts() -> Iterator[bytes]:
@@ -167,7 +167,7 @@ def test_whoever_follows_a_stream_can_look_up_meanwhile(admin: FakeAdmin, client
     admin.routes["GET /events"] = Stream(parts=parts())
     seen = []
     with client.follow("GET", "/events") as feed:
-        for arrived in feed.looking_up(0.01):
+        for arrived in feed.poll(0.01):
             if arrived is None:
                 looked.set()
             else:
@@ -175,27 +175,25 @@ def test_whoever_follows_a_stream_can_look_up_meanwhile(admin: FakeAdmin, client
     assert seen == [("message", "1"), ("message", "2")]
 
 
-def test_whoever_follows_a_stream_can_leave_it(admin: FakeAdmin, client: AdminClient) -> None:
+def test_feed_can_be_closed_early(admin: FakeAdmin, client: AdminClient) -> None:
     def endless() -> Iterator[bytes]:
         while not admin.left.wait(0.01):
             yield b": ping\n\n"
 
     admin.routes["GET /events"] = Stream(parts=endless())
     with client.follow("GET", "/events") as feed:
-        assert next(feed.looking_up(0.01)) is None
+        assert next(feed.poll(0.01)) is None
         eventually(lambda: admin.asked)
     assert admin.left.wait(30)
     assert not [thread for thread in threading.enumerate() if thread.name == "hermes-feed"]
 
 
 @pytest.mark.parametrize(("path", "cut"), [("/nothing", False), ("/events", True)])
-def test_what_goes_wrong_with_a_stream_is_told_to_who_follows_it(
-    admin: FakeAdmin, client: AdminClient, path: str, cut: bool
-) -> None:
+def test_feed_raises_errors_of_the_stream(admin: FakeAdmin, client: AdminClient, path: str, cut: bool) -> None:
     admin.routes["GET /events"] = Stream(parts=[], cut=cut)
     expected = NotRunningError if cut else AdminError
     with client.follow("GET", path) as feed, pytest.raises(expected):
-        list(feed.looking_up(1))
+        list(feed.poll(1))
 
 
 @given(st.text(min_size=1))

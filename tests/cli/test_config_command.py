@@ -20,12 +20,12 @@ def test_path_is_where_the_file_is_or_would_be(home: Home, capsys: pytest.Captur
     assert capsys.readouterr().out == f"{home.config_file}\n"
 
 
-def test_check_says_that_all_is_well(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_valid_configuration(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "check"]) == 0
     assert "there is no file" in capsys.readouterr().out
     home.config_file.write_text("api: {port: 1}\n")
     assert main(["config", "check"]) == 0
-    assert capsys.readouterr().out == f"{home.config_file}: good\n{SHELL}\n"
+    assert capsys.readouterr().out == f"{home.config_file}: valid\n{SHELL}\n"
     assert main(["config", "check", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "ok": True,
@@ -50,27 +50,27 @@ def test_check_warns_of_an_empty_file(home: Home, capsys: pytest.CaptureFixture[
 def test_check_names_what_the_environment_sets(home: Home, hermes: Hermes) -> None:
     done = hermes("config", "check", HERMES_LOG_LEVEL="error", HERMES_API_PORT="0")
     assert done.stdout.splitlines() == [
-        f"{home.config_file}: good (there is no file, so all other settings are at their defaults)",
+        f"{home.config_file}: valid (there is no file, so all other settings have their defaults)",
         "set by the environment: HERMES_API_PORT, HERMES_LOG_LEVEL",
         SHELL,
     ]
 
 
-def test_check_warns_of_what_will_hardly_work(
+def test_check_warns_of_probable_mistakes(
     home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
     home.config_file.write_text("model: {provider: local, base_url: 'http://localhost:1/v1/chat/completions/'}\n")
     assert main(["config", "check"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"{home.config_file}: good",
+        f"{home.config_file}: valid",
         "warning: model.provider is local, but the local model is not installed: run `make local`",
-        "warning: model.base_url ends in /chat/completions, which is added to it anyway: use http://localhost:1/v1",
+        "warning: model.base_url ends in /chat/completions, which is appended automatically: use http://localhost:1/v1",
         SHELL,
     ]
 
 
-def test_check_tells_every_problem_and_exits_with_78(home: Home, hermes: Hermes) -> None:
+def test_check_prints_every_problem_and_exits_with_78(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("api:\n  prot: 1\nlog: {level: LOUD}\n")
     done = hermes("config", "check")
     assert done.returncode == 78
@@ -82,7 +82,7 @@ def test_check_tells_every_problem_and_exits_with_78(home: Home, hermes: Hermes)
     ]
 
 
-def test_check_tells_scripts_every_problem_with_its_line(home: Home, hermes: Hermes) -> None:
+def test_check_json_lists_every_problem_with_its_line(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("api:\n  prot: 1\nlog: {level: LOUD}\n")
     done = hermes("config", "check", "--json", HERMES_API_PORT="many")
     assert (done.returncode, done.stderr) == (78, "")
@@ -97,7 +97,7 @@ def test_check_tells_scripts_every_problem_with_its_line(home: Home, hermes: Her
     assert found["problems"][2]["problem"].startswith("environment variable HERMES_API_PORT: expected a whole number")
 
 
-def test_a_single_problem_is_told_to_scripts_as_well(home: Home, hermes: Hermes) -> None:
+def test_check_json_lists_a_single_problem(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("api:\n  port: many\n")
     (problem,) = json.loads(hermes("config", "check", "--json").stdout)["problems"]
     assert (problem["line"], problem["problem"]) == (2, "api.port: expected a whole number, found 'many'")
@@ -115,12 +115,10 @@ def test_check_misses_the_models_key(
     with lock(home):  # as a daemon does
         assert main(["config", "check"]) == 78
     note, _ = capsys.readouterr().err.splitlines()
-    assert note.startswith(
-        f"hermes: {SHELL}; the daemon that runs (pid {os.getpid()}) has its own, and `hermes reload`"
-    )
+    assert note.startswith(f"hermes: {SHELL}; the running daemon (pid {os.getpid()}) has its own: `hermes reload`")
 
 
-def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> None:
+def test_show_prints_the_source_of_each_setting(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("api:\n  port: 9000\n")
     done = hermes("config", "show", HERMES_LOG_LEVEL="error", OPENAI_API_KEY="sk-canary12345")
     assert done.returncode == 0
@@ -134,21 +132,19 @@ def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> Non
     assert shown["sources"] == {"api.port": f"{home.config_file}:2:3"}
 
 
-def test_what_show_prints_is_a_configuration_again(home: Home, hermes: Hermes) -> None:
+def test_output_of_show_is_a_valid_configuration(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text(hermes("config", "show").stdout)
     assert hermes("config", "check").returncode == 0
 
 
-def test_check_knows_the_keys_of_the_service_and_says_that_this_shell_has_them_not(
-    home: Home, hermes: Hermes
-) -> None:
+def test_config_check_accepts_keys_of_the_service_with_a_warning(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("telegram:\n  enabled: true\n")
     (home.data_dir / "service.env").write_text("TELEGRAM_BOT_TOKEN=123456:abc\n")
     done = hermes("config", "check", TELEGRAM_BOT_TOKEN="")
     assert done.returncode == 0
     good, warning, _ = done.stdout.splitlines()
-    assert good == f"{home.config_file}: good"
-    assert warning.startswith("warning: this holds for the service only, not for this shell: ")
+    assert good == f"{home.config_file}: valid"
+    assert warning.startswith("warning: valid for the service only, not for this shell: ")
     assert "the Telegram bot's token is missing" in warning
 
 

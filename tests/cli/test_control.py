@@ -22,13 +22,13 @@ from tests.cli.test_inspect import VIEW, session
 @pytest.mark.parametrize(
     ("verb", "phase", "said"),
     [
-        ("end", "ended", "Ended s1 for good (asked for); the next message starts a fresh session."),
+        ("end", "ended", "Ended s1 (asked for). The next message starts a new session."),
         (
             "suspend",
             "suspended",
-            "Suspended s1 (asked for) until `hermes resume s1`; the next message starts a fresh session.",
+            "Suspended s1 (asked for) until `hermes resume s1`. The next message starts a new session.",
         ),
-        ("resume", "running", "Resumed s1; it is running now and takes messages again."),
+        ("resume", "running", "Resumed s1; it is running now and accepts messages again."),
     ],
 )
 def test_a_verb_is_done_to_one_session(
@@ -43,7 +43,7 @@ def test_a_verb_is_done_to_one_session(
     assert json.loads(capsys.readouterr().out) == changed
 
 
-def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_names_the_session_that_replaced_it(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     left = session("s1", phase="suspended", successor="s2")
     admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "session": left})
     admin.routes["GET /sessions/s2"] = Answer(body={**VIEW, "session": session("s3")})  # it was compressed since
@@ -51,35 +51,39 @@ def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pyt
     admin.routes["POST /sessions/s1/resume"] = Answer(body=resumed)
     assert main(["resume", "s1"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("Resumed s1; it is idle now and takes what is said under its id (`hermes chat -r s1`).")
-    assert said.endswith("s3 had taken over meanwhile and stays as it is.\n")
+    assert said.startswith("Resumed s1; it is idle now and accepts messages sent to its id (`hermes chat -r s1`).")
+    assert said.endswith("s3 replaced it meanwhile and is unchanged.\n")
     admin.routes["POST /sessions/s1/resume"] = Answer(body={"session": session("s1", platform="telegram")})
     assert main(["resume", "s1"]) == 0
-    assert "the chat goes on talking to that one until somebody says /resume s1 there." in capsys.readouterr().out
+    assert "the chat stays with that session until someone sends /resume s1 there." in capsys.readouterr().out
     admin.routes["POST /sessions/s1/resume"] = Answer(body=resumed)
     assert main(["resume", "s1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**resumed, "took_over": "s3"}
 
 
-def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_end_reports_running_processes(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /sessions/s1/end"] = Answer(body={"session": session("s1", phase="ended", reason="asked for")})
     listed = [{"pid": 1, "running": True}, {"pid": 2, "running": True}, {"pid": 3, "running": False}]
     admin.routes["GET /processes"] = Answer(body={"processes": listed})
     assert main(["end", "s1"]) == 0
-    assert "2 background processes run on in its background; `hermes ps --running`" in capsys.readouterr().out
+    assert "2 background processes run on; `hermes ps --running`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("running", "after", "said"),
     [
         (None, {}, "Nothing was running in s1."),
-        ("t1", {}, "Stopped turn t1 of s1; nothing waits."),
-        ("t1", {"running_turn": "t2", "queued": 1}, "Stopped turn t1 of s1; turn t2 runs now; 1 message waits."),
+        ("t1", {}, "Stopped turn t1 of s1; no message waits."),
+        (
+            "t1",
+            {"running_turn": "t2", "queued": 1},
+            "Stopped turn t1 of s1; turn t2 is running now; 1 message waits.",
+        ),
         ("summary", {"queued": 1}, "Stopped the summary of s1; 1 message waits."),
         ("t1", {"phase": "suspended", "queued": 2}, "Stopped turn t1 of s1; 2 messages wait."),
     ],
 )
-def test_stop_says_what_became_of_the_turn(
+def test_stop_reports_the_stopped_turn(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], running: str | None, after: dict[str, Any], said: str
 ) -> None:
     summary = running == "summary"
@@ -123,7 +127,8 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
     leaving.join(30)
     assert capsys.readouterr().out == (
         f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped.\n"
-        "1 background process runs on and will be found again (processes.keep_on_stop).\n"
+        "1 background process runs on (processes.keep_on_stop); `hermes ps --running` lists them after the next "
+        "start.\n"
     )
 
 
@@ -154,22 +159,22 @@ def test_stop_waits_for_the_process_as_well(home: Home, admin: FakeAdmin, capsys
 def test_compress_asks_for_a_summary(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /api/sessions/s1/compress"] = Answer(status=202, body={"session_id": "s1"})
     assert main(["compress", "s1", "the", "decisions"]) == 0
-    assert capsys.readouterr().out.startswith("s1 is being summarised; what is said meanwhile waits.")
+    assert capsys.readouterr().out.startswith("Summarising s1; new messages wait until it is done.")
     assert admin.asked[-1].body == {"topic": "the decisions"}
     assert main(["compress", "s1", "--json"]) == 0
     assert admin.asked[-1].body == {}
 
 
-def test_delete_says_what_goes_and_wants_to_be_sure(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_delete_lists_sessions_and_asks(admin: FakeAdmin, hermes: Hermes) -> None:
     family = [session("s0", successor="s1", phase="ended"), session("s1", parent="s0", created_at=1_700_000_001.0)]
     admin.routes |= {f"GET /sessions/{each['id']}": Answer(body={**VIEW, "session": each}) for each in family}
     admin.routes["DELETE /sessions/s0"] = Answer(body={"id": "s0", "deleted": True})
     done = hermes("delete", "s0")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "hermes: nothing was deleted; `hermes delete s0 --yes` does it without asking\n"
+    assert done.stderr == "hermes: nothing was deleted; `hermes delete s0 --yes` deletes without asking\n"
     assert all(asked.method == "GET" for asked in admin.asked)
     done = hermes("delete", "s0", "--yes")
-    assert (done.returncode, done.stdout) == (0, "Deleted the whole conversation of s0.\n")
+    assert (done.returncode, done.stdout) == (0, "Deleted the conversation of s0.\n")
     with terminal("delete", "s0") as person:
         person.expect("This deletes a whole conversation: 2 sessions.")
         person.expect("  s0 (ended, 2 messages)\r\n  s1 (idle, 2 messages)\r\n")
@@ -194,22 +199,18 @@ def test_dead_letters_are_listed_and_replayed(admin: FakeAdmin, capsys: pytest.C
         assert json.loads(capsys.readouterr().out) == {"session": "s1", "turn": "t1"}
 
 
-def test_what_was_allowed_for_good_is_listed_and_taken_back(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_permanent_grants_are_listed_and_withdrawn(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /grants"] = Answer(body={"grants": ["recursive-delete"]})
     admin.routes["POST /grants/recursive-delete/withdraw"] = Answer(body={"withdrawn": "recursive-delete"})
     assert main(["grants"]) == 0
     assert capsys.readouterr().out == "recursive-delete\n"
     assert main(["grants", "withdraw", "recursive-delete"]) == 0
-    assert capsys.readouterr().out == "Commands of the kind recursive-delete are asked about again.\n"
+    assert capsys.readouterr().out == "Withdrawn: commands of kind recursive-delete need approval again.\n"
     assert main(["grants", "withdraw", "recursive-delete", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"withdrawn": "recursive-delete"}
 
 
-def test_what_could_not_be_said_is_listed_and_said_again(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_undelivered_message_is_listed_and_replayed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     place = {"platform": "telegram", "chat": "42", "thread": "", "message": ""}
     letter = {"id": "reply:t1", "session": "", "turn": "", "problem": "the chat is gone", "at": 1_700_000_000.0}
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [{**letter, "kind": "reply", "place": place}]})
@@ -218,13 +219,13 @@ def test_what_could_not_be_said_is_listed_and_said_again(
     assert capsys.readouterr().out.splitlines()[1].endswith("reply to telegram 42  -        -     the chat is gone")
     assert main(["dead-letters", "replay", "reply:t1"]) == 0
     assert main(["dead-letters", "replay", "reply:"]) == 0
-    assert capsys.readouterr().out == "reply:t1 is being said again.\n" * 2
+    assert capsys.readouterr().out == "reply:t1 is being delivered again.\n" * 2
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [letter, {**letter, "id": "reply:t2"}]})
     assert main(["dead-letters", "replay", "reply:"]) == 1
-    assert "reply: could be any of reply:t1, reply:t2; type more of it" in capsys.readouterr().err
+    assert "reply: is ambiguous: it could be reply:t1, reply:t2; type more characters" in capsys.readouterr().err
 
 
-def test_no_dead_letters_are_said_to_be_none(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_list_of_dead_letters(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": []})
     assert main(["dead-letters"]) == 0
     assert capsys.readouterr().out == "There are no dead letters.\n"

@@ -78,11 +78,11 @@ def test_tools_are_lines_with_outcome_and_duration(admin: FakeAdmin, hermes: Her
     assert lines[1:-1] == ["Let me look.", "[terminal: echo hi (250ms)]", "[read_file: x (error, 3s)]", "So."]
 
 
-def test_notices_and_what_was_cut_off_stand_in_lines_of_their_own(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_notices_are_printed_on_their_own_lines(admin: FakeAdmin, hermes: Hermes) -> None:
     parts = [named("notice", text="trying again"), chunk("It is"), chunk(finish="length"), sse("[DONE]")]
     admin.routes[COMPLETIONS] = Stream(parts=parts)
     lines = hermes("chat", input="?\n").stdout.splitlines()
-    assert lines[1:-1] == ["(trying again)", "It is", "(cut off: the model may not write more at once)"]
+    assert lines[1:-1] == ["(trying again)", "It is", "(cut off at the output limit of the model)"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_approval_is_asked_for_at_the_terminal(
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("go\n")
-        person.expect("Hm.\r\nterminal needs your permission:\r\n  rm -rf build\r\n  it deletes\r\n")
+        person.expect("Hm.\r\nterminal needs your approval:\r\n  rm -rf build\r\n  it deletes\r\n")
         person.expect("[o]nce  [s]ession  [a]lways  [d]eny> ")
         person.type(f"{typed}\n")
         person.expect("Done.")
@@ -122,7 +122,7 @@ def test_a_question_is_answered_by_number_or_in_words(
     assert answers(admin) == [{"answer": sent, "call_id": "c2"}]
 
 
-def test_what_was_answered_elsewhere_is_not_waited_for(admin: FakeAdmin) -> None:
+def test_question_answered_elsewhere_is_closed(admin: FakeAdmin) -> None:
     asked = threading.Event()
     settled = {**WAITS, "session": session("s1", phase="running"), "pending": None}
 
@@ -158,7 +158,7 @@ def test_leaving_an_approval_leaves_the_turn_waiting(admin: FakeAdmin, asking: l
     assert person.process.returncode == 3
 
 
-def test_several_lines_that_come_at_once_are_one_message(admin: FakeAdmin) -> None:
+def test_pasted_lines_are_one_message(admin: FakeAdmin) -> None:
     admin.routes[COMPLETIONS] = lambda _: Stream(parts=completion("Read."))
     with terminal("chat") as person:
         person.expect("you> ")
@@ -183,7 +183,7 @@ def test_commands_go_to_the_daemon(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=completion("Hello.", session="s2"))
     done = hermes("chat", "-r", "s1", input="/status\n/Dance now\n/new\nhello\n/help status\n")
     assert done.stdout.splitlines()[1:] == [
-        *("It is idle.", "There is no command /dance.", "A fresh one.", "Hello.", "Go on with: hermes chat -r s2"),
+        *("It is idle.", "There is no command /dance.", "A fresh one.", "Hello.", "Continue with: hermes chat -r s2"),
     ]
     sent = [each for each in admin.asked if each.method == "POST"]
     assert [each.body.get("text") for each in sent] == ["/status", "/Dance now", "/new", None, "/help status"]
@@ -220,7 +220,7 @@ def no_session(admin: FakeAdmin) -> None:
 def test_a_command_before_the_first_message_needs_no_session(hermes: Hermes) -> None:
     done = hermes("chat", input="/status\n/new\n")
     assert done.stdout.splitlines()[1:] == [
-        *("There is no conversation yet.", "A fresh one.", "Go on with: hermes chat -r s5"),
+        *("There is no conversation yet.", "A fresh one.", "Continue with: hermes chat -r s5"),
     ]
 
 
@@ -250,14 +250,14 @@ def test_the_turn_that_a_command_begins_is_followed(admin: FakeAdmin, hermes: He
     assert done.stdout.splitlines()[1:-1] == ["Again.", "[terminal: ls (2s)]", "Here."]
 
 
-def test_help_lists_what_the_daemon_takes(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_help_lists_commands_of_the_daemon(admin: FakeAdmin, hermes: Hermes) -> None:
     menu = [
         {"name": "undo", "usage": "/undo [n]", "help": "Take back the last turn", "group": "Turn"},
         {"name": "reasoning", "usage": "/reasoning [none|minimal|low|medium]", "help": "How hard to think"},
     ]
     admin.routes["GET /api/commands"] = Answer(body={"commands": menu})
     out = hermes("chat", input="/help\n").stdout
-    assert "/quit, /exit, /q    leave" in out
+    assert "/quit, /exit, /q    exit" in out
     assert "\nTurn:\n  /undo [n]                    Take back the last turn\n" in out
     assert "  /reasoning [none|minimal|low|medium]\n                               How hard to think\n" in out
 
@@ -272,7 +272,7 @@ def test_a_command_at_an_approval_is_a_command(admin: FakeAdmin, asking: list[by
         person.type("go\n")
         person.expect("[d]eny> ")
         person.type("maybe\n")
-        person.expect("Answer once, session, always or deny; yes and no will do.")
+        person.expect("Type once, session, always or deny; yes and no work too.")
         person.type("/approve session\n")
         person.expect("Done.")
         person.expect("you> ")
@@ -281,7 +281,7 @@ def test_a_command_at_an_approval_is_a_command(admin: FakeAdmin, asking: list[by
     assert [each.body for each in admin.asked if each.path.endswith("/commands")] == [{"text": "/approve session"}]
 
 
-def test_a_session_that_waits_asks_at_once_when_it_is_resumed(admin: FakeAdmin) -> None:
+def test_resumed_session_shows_its_open_question(admin: FakeAdmin) -> None:
     answered = threading.Event()
     mine = {"session": "s1", "turn": "t1"}
 
@@ -298,9 +298,9 @@ def test_a_session_that_waits_asks_at_once_when_it_is_resumed(admin: FakeAdmin) 
     admin.routes |= {**views, "GET /events": lambda _: Stream(parts=parts()), ANSWER: answer}
     admin.routes["GET /sessions/s1"] = Answer(body={**WAITS, "session": session("s1", running_turn="t1")})
     with terminal("chat", "-r", "s1") as person:
-        person.expect("a tool call needs your permission:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
+        person.expect("a tool call needs your approval:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
         person.type("always\n")
-        person.expect("Answer once or deny;")
+        person.expect("Type once or deny;")
         person.type("y\n")
         person.expect("Done.")
         person.expect("you> ")
@@ -312,7 +312,7 @@ def said(admin: FakeAdmin) -> list[str]:
     return [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
 
 
-def test_lines_typed_while_an_answer_runs_are_separate_and_given_at_once(admin: FakeAdmin) -> None:
+def test_lines_typed_during_an_answer_are_separate_messages(admin: FakeAdmin) -> None:
     told = threading.Event()
 
     def command(_: Asked) -> Answer:
@@ -337,8 +337,8 @@ def test_lines_typed_while_an_answer_runs_are_separate_and_given_at_once(admin: 
         person.type("one\n")
         person.expect("(thinking)")
         person.type("two\nthree\n/status\n")
-        person.expect("(queued, answered after this: two)")
-        person.expect("(queued, answered after this: three)")
+        person.expect("(queued, answered after this turn: two)")
+        person.expect("(queued, answered after this turn: three)")
         person.expect("It runs.")
         for text in ("First.", "you> two\r\nSecond.", "you> three\r\nThird.", "you> "):
             person.expect(text)
@@ -346,7 +346,7 @@ def test_lines_typed_while_an_answer_runs_are_separate_and_given_at_once(admin: 
     assert said(admin) == ["one", "two", "three"]
 
 
-def test_what_steers_a_turn_has_no_answer_of_its_own(admin: FakeAdmin) -> None:
+def test_steering_message_has_no_own_answer(admin: FakeAdmin) -> None:
     steered, heard = threading.Event(), threading.Event()
 
     def first() -> Iterator[bytes]:
@@ -370,14 +370,14 @@ def test_what_steers_a_turn_has_no_answer_of_its_own(admin: FakeAdmin) -> None:
         person.type("one\n")
         person.expect("(thinking)")
         person.type("and two\n")
-        person.expect("(steering, told to this turn at its next step: and two)")
-        person.expect("(this turn has heard: and two)")
+        person.expect("(steering, added to this turn at its next step: and two)")
+        person.expect("(added to this turn: and two)")
         person.expect("Both.")
         assert "Both." not in person.expect("you> ")
         person.type("\x04")
 
 
-def test_what_interrupts_a_turn_is_answered_instead(admin: FakeAdmin) -> None:
+def test_interrupting_message_is_answered_instead(admin: FakeAdmin) -> None:
     interrupted = threading.Event()
 
     def first() -> Iterator[bytes]:
@@ -405,7 +405,7 @@ def test_what_interrupts_a_turn_is_answered_instead(admin: FakeAdmin) -> None:
         person.type("\x04")
 
 
-def test_a_message_that_is_refused_while_an_answer_runs_is_called_not_stored(admin: FakeAdmin) -> None:
+def test_refused_message_during_an_answer_is_reported_as_not_stored(admin: FakeAdmin) -> None:
     refused = threading.Event()
 
     def first() -> Iterator[bytes]:
@@ -442,7 +442,7 @@ def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> N
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("one\n")
-        person.expect("went away in the middle of the answer")
+        person.expect("stopped in the middle of the answer")
         person.expect("(the daemon is back)")
         person.expect("It ends.")
         person.expect("you> ")
@@ -450,7 +450,7 @@ def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> N
     assert person.process.returncode == 0
 
 
-def test_a_call_that_nobody_was_asked_about_is_called_blocked(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_call_denied_by_the_rules_is_shown_as_blocked(admin: FakeAdmin, hermes: Hermes) -> None:
     call = {"id": "c1", "function": {"name": "terminal", "arguments": '{"command": "rm -rf /"}'}}
     transcript = [{"role": "assistant", "content": "", "tool_calls": [call]}]
     admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "transcript": transcript})

@@ -1,4 +1,4 @@
-"""An asynchronous context that is held open by another thread."""
+"""Asynchronous context held open by another thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with daemon_inside(Home.from_environ(os.environ), os.environ):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this")
-def test_tools_cannot_read_the_environment_of_a_chat_with_a_daemon_inside(tmp_path: Path) -> None:
+def test_tools_cannot_read_the_environment_of_an_embedded_daemon(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", DUMPABLE],
         env={**os.environ, "HERMES_HOME": str(tmp_path)},
@@ -55,7 +55,7 @@ def test_the_context_is_open_inside_and_closed_after() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hermes-daemon")]
 
 
-def test_a_context_that_cannot_be_opened_says_why() -> None:
+def test_error_while_opening_is_raised() -> None:
     class Context(AbstractAsyncContextManager[None]):
         async def __aenter__(self) -> None:
             raise AlreadyRunningError("another one", pid=1)
@@ -67,7 +67,7 @@ def test_a_context_that_cannot_be_opened_says_why() -> None:
         pytest.fail("it was never open")
 
 
-def test_what_goes_wrong_while_closing_is_raised() -> None:
+def test_error_while_closing_is_raised() -> None:
     @asynccontextmanager
     async def context() -> AsyncIterator[None]:
         yield

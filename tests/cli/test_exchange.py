@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.chat.markdown import page
+from hermes.cli.markdown_page import page
 from hermes.config.home import Home
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (
@@ -41,7 +41,7 @@ def body(text: str) -> list[str]:
     return text.splitlines()[1:]
 
 
-def test_a_conversation_moves_to_another_home_and_goes_on_there(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+def test_conversation_continues_in_another_home(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     with DaemonProcess() as other:
         session = other.ask("My name is Ada.").session
         live = other.hermes("export", session)
@@ -62,11 +62,11 @@ def test_a_conversation_moves_to_another_home_and_goes_on_there(tmp_path: Path, 
     assert hermes("storage", "verify", **environ).returncode == 0
 
 
-def test_a_running_daemon_takes_an_import_at_once(tmp_path: Path) -> None:
+def test_running_daemon_accepts_an_import(tmp_path: Path) -> None:
     with DaemonProcess() as daemon:
         session = daemon.ask("My name is Ada.").session
         exported = daemon.hermes("export", session).stdout
-        assert "here already" in daemon.hermes("import", "-", stdin=exported).stderr
+        assert "already stored" in daemon.hermes("import", "-", stdin=exported).stderr
         daemon.ask("!echo and more", session)
         daemon.hermes("delete", session, "--yes")
         done = daemon.hermes("import", "-", "--json", stdin=exported)
@@ -101,7 +101,7 @@ def test_of_a_damaged_file_nothing_is_imported(tmp_path: Path, home: Home, herme
         (["import", "/no/such/file"], "/no/such/file cannot be read: No such file"),
     ],
 )
-def test_what_is_not_there_is_told(home: Home, hermes: Hermes, argv: list[str], said: str) -> None:
+def test_missing_session_or_file_is_reported(home: Home, hermes: Hermes, argv: list[str], said: str) -> None:
     done = hermes(*argv)
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr
@@ -111,7 +111,7 @@ def test_an_export_overwrites_nothing(tmp_path: Path, home: Home, hermes: Hermes
     hermes("chat", "-z", "Hello")
     (tmp_path / "mine").write_text("precious")
     done = hermes("export", "-", "-o", str(tmp_path / "mine"))
-    assert "is there already; name a new file" in done.stderr
+    assert "exists already; name a new file" in done.stderr
     assert (tmp_path / "mine").read_text() == "precious"
     assert "there is no session nobody" in hermes("export", "nobody").stderr
 

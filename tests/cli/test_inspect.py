@@ -124,7 +124,7 @@ def test_ps_lists_as_many_sessions_as_asked_for(admin: FakeAdmin, capsys: pytest
     assert lines[1].startswith("s000     idle ")
 
 
-def test_show_tells_everything_about_a_session(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_all_fields_of_a_session(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
     assert main(["show", "s0", "--tail", "5"]) == 0
     text = capsys.readouterr().out
@@ -199,11 +199,11 @@ def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: py
         (Stream(parts=[], cut=True), "the daemon stopped"),
         (
             Stream(parts=[sse({"lagged": True}, "end")]),
-            "events came faster than they were read, and some were missed; start it again",
+            "events arrived faster than they were read and some were lost; run `hermes tail` again",
         ),
     ],
 )
-def test_tail_says_why_it_ends(
+def test_tail_prints_why_it_ends(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], stream: Stream, problem: str
 ) -> None:
     admin.routes["GET /events"] = stream

@@ -1,4 +1,4 @@
-"""What is typed on a terminal, and what becomes of it when nobody reads it any more."""
+"""Keyboard input on a terminal, and unread input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hermes.cli.chat.keyboard import drop_typed, without_keys
 
 
-def test_what_was_typed_for_us_does_not_go_to_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_input_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
     keys, screen = pty.openpty()
     with os.fdopen(screen) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)

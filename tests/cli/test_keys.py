@@ -1,4 +1,4 @@
-"""`hermes keys`: what is asked of the daemon, and what the terminal shows."""
+"""`hermes keys`: requests to the daemon, and output."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_created_key_has_the_fields_of_the_list_and_its_text(
 
 def test_help_names_the_default_role(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["keys", "create", "--help"]) == 0
-    assert "user (the default)" in " ".join(capsys.readouterr().out.split())
+    assert "user (default)" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("text", ["0d", "30", "d", "-1h", "1y"])
-def test_expiry_that_is_no_time_is_refused(admin: FakeAdmin, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_invalid_expiry_is_refused(admin: FakeAdmin, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main(["keys", "create", "ci", f"--expires={text}"]) == 2
     assert not admin.asked
 

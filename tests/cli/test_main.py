@@ -1,4 +1,4 @@
-"""The entrance: help, versions, completion, exit codes, and the ways in which a terminal goes away."""
+"""Entry point: help, version, completion, exit codes, and a terminal that goes away."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert re.findall(r"^    ([a-z-]+)\s", text, re.MULTILINE) == COMMANDS
     assert "examples:" in text
-    assert "stdout stays empty, with --json too" in " ".join(text.split())
+    assert "stdout stays empty then, also with --json" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -46,9 +46,9 @@ def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("ps", "hermes ps --sessions"), ("suspend", "the next message starts a fresh one until")]
+    ("name", "said"), [("ps", "--sessions"), ("suspend", "the next message starts a new session")]
 )
-def test_help_says_what_newcomers_ask(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_mentions_important_options(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     assert said in " ".join(capsys.readouterr().out.partition("examples:")[0].split())
 
@@ -92,24 +92,24 @@ def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, her
     ("argv", "problem"),
     [
         (["pss"], "there is no command 'pss'; did you mean ps?"),
-        (["frobnicate"], "there is no command 'frobnicate' (`hermes"),
+        (["frobnicate"], "there is no command 'frobnicate' (see `hermes"),
         (["stop", "--timeout", "x"], "expected a number of seconds, found 'x'"),
-        (["chat", "--timeout", "5"], "--timeout goes with -z"),
+        (["chat", "--timeout", "5"], "--timeout needs -z"),
         (["ps", "--nope"], "unrecognized arguments: --nope"),
         (["show"], "the following arguments are required: SESSION"),
-        (["storage"], "say which: verify, stats, backup, compact"),
-        (["show", "s", "--tail", "-3"], "expected a whole number from 0 on, found '-3'"),
-        (["ps", "--limit", "x"], "expected a whole number from 1 on, found 'x'"),
-        (["ps", "--sessions", "--limit", "0"], "expected a whole number from 1 on, found '0'"),
-        (["chat", "hello"], "unrecognized arguments: hello (`hermes chat --help` shows how)"),
-        (["storage", "verify", "it"], "unrecognized arguments: it (`hermes storage verify --help` shows how)"),
-        (["--nope"], "unrecognized arguments: --nope (`hermes --help` shows how)"),
-        (["chat", "-r", ""], "the session id is empty; `hermes ps --sessions` lists them"),
-        (["chat", "--json"], "--json goes with -z"),
+        (["storage"], "name a command: verify, stats, backup, compact"),
+        (["show", "s", "--tail", "-3"], "expected a whole number of at least 0, found '-3'"),
+        (["ps", "--limit", "x"], "expected a whole number of at least 1, found 'x'"),
+        (["ps", "--sessions", "--limit", "0"], "expected a whole number of at least 1, found '0'"),
+        (["chat", "hello"], "unrecognized arguments: hello (see `hermes chat --help`)"),
+        (["storage", "verify", "it"], "unrecognized arguments: it (see `hermes storage verify --help`)"),
+        (["--nope"], "unrecognized arguments: --nope (see `hermes --help`)"),
+        (["chat", "-r", ""], "the session id is empty; `hermes sessions` lists ids"),
+        (["chat", "--json"], "--json needs -z"),
         (["daemon", "--log-level", "LOUD"], "invalid choice: 'LOUD'"),
     ],
 )
-def test_a_mistyped_command_is_one_plain_line(
+def test_usage_error_is_one_line(
     home: Home, argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 2
@@ -117,7 +117,7 @@ def test_a_mistyped_command_is_one_plain_line(
     assert not rest
     assert line.startswith("hermes: ")
     assert problem in line
-    assert "--help` shows how)" in line
+    assert "--help`)" in line
 
 
 def test_a_bad_configuration_stops_the_daemon_before_it_starts(home: Home, hermes: Hermes) -> None:
@@ -127,7 +127,7 @@ def test_a_bad_configuration_stops_the_daemon_before_it_starts(home: Home, herme
     assert list(home.data_dir.iterdir()) == []
 
 
-def test_a_reader_that_leaves_is_no_error(admin: FakeAdmin) -> None:
+def test_closed_pipe_is_not_an_error(admin: FakeAdmin) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR] * 5000})
     with subprocess.Popen(command("ps"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ps:
         assert ps.stdout is not None

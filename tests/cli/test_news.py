@@ -1,4 +1,4 @@
-"""What a person at the prompt of `hermes chat` is shown although they have said nothing."""
+"""News of a session at the prompt of `hermes chat`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def reader(admin: FakeAdmin, *, resumed: bool = False) -> tuple[News, Conversati
     return News(conversation, client, resumed=resumed), conversation
 
 
-def test_what_no_turn_of_this_chat_has_shown_is_shown_once(admin: FakeAdmin) -> None:
+def test_messages_of_other_turns_are_shown_once(admin: FakeAdmin) -> None:
     stored = Stored(admin)
     news, conversation = reader(admin)
     conversation.turns.add("mine")
@@ -54,35 +54,35 @@ def test_what_no_turn_of_this_chat_has_shown_is_shown_once(admin: FakeAdmin) -> 
         message(3, "tool", "loud"),
         message(4, "assistant", "I see."),
     ]
-    assert news.look() == ["> [it has ended]\n> with 9", "I see."]
-    assert news.look() == []
+    assert news.poll() == ["> [it has ended]\n> with 9", "I see."]
+    assert news.poll() == []
 
 
-def test_somebody_who_comes_back_is_not_told_the_old_again(admin: FakeAdmin) -> None:
+def test_resumed_chat_does_not_repeat_old_messages(admin: FakeAdmin) -> None:
     stored = Stored(admin)
     stored.messages = [message(0, "user", "old")]
     news, _ = reader(admin, resumed=True)
-    assert news.look() == []
+    assert news.poll() == []
     stored.messages.append(message(1, "assistant", "new"))
-    assert news.look() == ["new"]
+    assert news.poll() == ["new"]
 
 
-def test_a_question_that_nobody_here_caused_is_shown_with_how_to_answer(admin: FakeAdmin) -> None:
+def test_question_of_another_turn_is_shown_with_how_to_answer(admin: FakeAdmin) -> None:
     stored = Stored(admin)
     news, _ = reader(admin)
     stored.pending = {"kind": "approval", "call_id": "c1", "turn_id": "t9", "question": "rm -rf x", "choices": []}
-    assert news.look() == ["It asks: rm -rf x (/approve or /deny)"]
-    assert news.look() == []
+    assert news.poll() == ["Question: rm -rf x (/approve or /deny)"]
+    assert news.poll() == []
 
 
 def test_without_a_session_or_a_daemon_there_is_no_news(admin: FakeAdmin) -> None:
     news, _ = reader(admin)
-    assert news.look() == []
+    assert news.poll() == []
     admin.close()
-    assert news.look() == []
+    assert news.poll() == []
 
 
-def test_the_end_of_a_process_appears_above_the_prompt_and_what_was_typed_stays(admin: FakeAdmin) -> None:
+def test_news_appears_above_the_prompt_and_keeps_typed_text(admin: FakeAdmin) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=completion("Started."))
     stored = Stored(admin)
     with terminal("chat") as person:
@@ -97,4 +97,4 @@ def test_the_end_of_a_process_appears_above_the_prompt_and_what_was_typed_stays(
         person.expect("I see.")
         person.expect("you> half a li")
         person.type("\x15\x04")
-        person.expect("Go on with")
+        person.expect("Continue with")

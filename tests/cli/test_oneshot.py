@@ -31,7 +31,7 @@ COMPLETIONS = "POST /v1/chat/completions"
 ANSWER = "POST /api/sessions/s1/answer"
 
 
-def test_only_what_follows_the_last_tool_call_is_the_answer(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_oneshot_prints_text_after_the_last_tool_call(admin: FakeAdmin, hermes: Hermes) -> None:
     parts = [chunk("Let me look."), tool_began(), tool_ended(), *completion("It is 5.")]
     admin.routes[COMPLETIONS] = Stream(parts=parts)
     done = hermes("chat", "-z", "?")
@@ -54,7 +54,7 @@ def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) 
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("It is"), chunk(finish="length"), sse("[DONE]")])
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout) == (0, "It is\n")
-    assert done.stderr == "hermes: the answer was cut off: the model may not write more at once\n"
+    assert done.stderr == "hermes: the answer was cut off at the output limit of the model\n"
     assert json.loads(hermes("chat", "-z", "?", "--json").stdout)["finish_reason"] == "length"
 
 
@@ -64,22 +64,22 @@ def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) 
         (
             approval(),
             (
-                "hermes: terminal needs your permission:\n  rm -rf build\n  it deletes\n"
+                "hermes: terminal needs your approval:\n  rm -rf build\n  it deletes\n"
                 "  answer with: hermes approve s1 [once|session|always], or: hermes deny s1\n"
-                "  then go on with: hermes chat -r s1\n"
+                "  then continue with: hermes chat -r s1\n"
             ),
         ),
         (
             question(),
             (
                 "hermes: the turn has a question for you:\n  Which?\n  1. red\n  2. blue\n"
-                "  answer with: hermes answer s1 TEXT\n  then go on with: hermes chat -r s1\n"
+                "  answer with: hermes answer s1 TEXT\n  then continue with: hermes chat -r s1\n"
             ),
         ),
     ],
 )
 @pytest.mark.parametrize("argv", [["-z", "?"], ["-z", "?", "--json"]])
-def test_a_question_that_needs_somebody_exits_with_3(
+def test_oneshot_that_needs_an_answer_exits_with_3(
     admin: FakeAdmin, hermes: Hermes, asked: bytes, said: str, argv: list[str]
 ) -> None:
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), asked])
@@ -92,12 +92,12 @@ def test_a_piped_conversation_takes_no_line_for_an_approval(admin: FakeAdmin, he
     admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), approval()])
     done = hermes("chat", input="one\no\n")
     assert done.returncode == 3
-    assert done.stderr.startswith("hermes: terminal needs your permission:\n")
+    assert done.stderr.startswith("hermes: terminal needs your approval:\n")
     assert done.stdout.endswith("\nHm.\n")
 
 
 @pytest.mark.parametrize("argv", [["-z", "?"], []])
-def test_yolo_gives_leave_and_says_so(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
+def test_yolo_approves_and_prints_a_notice(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
     allowed = threading.Event()
 
     def answer(_: Asked) -> Answer:
@@ -132,7 +132,7 @@ def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Her
     admin.routes |= {COMPLETIONS: Stream(parts=parts()), "POST /sessions/s1/stop": stop}
     done = hermes("chat", "-z", "?", "--timeout", "3")
     assert (done.returncode, done.stdout) == (124, "")
-    assert "there was no answer within 3 s; the turn was stopped" in done.stderr
+    assert "no answer within 3 s; the turn was stopped" in done.stderr
     assert admin.asked[-1].body == {"reason": "it took longer than 3 s", "turn_id": "t1"}
 
 
@@ -141,11 +141,11 @@ def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Her
     [
         (
             "running",
-            r"hermes: waiting: a turn has been running for [45]\d s in this session; `hermes stop s1` ends it\n",
+            r"hermes: waiting: a turn has been running for [45]\d s in this session; `hermes stop s1` stops it\n",
         ),
         (
             "waiting",
-            r"hermes: waiting: an earlier turn of this session needs an answer: may I\?; `hermes approve s1`, ",
+            r"hermes: waiting: an earlier turn of this session needs an answer: may I\?; use `hermes approve s1`, ",
         ),
     ],
 )

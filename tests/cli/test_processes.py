@@ -29,7 +29,7 @@ def processes(admin: FakeAdmin) -> None:
     admin.routes["GET /processes"] = Answer(body={"processes": [old, runs, late()]})
 
 
-def test_what_runs_comes_first_and_then_what_ended_last(capsys: pytest.CaptureFixture[str]) -> None:
+def test_running_processes_are_listed_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ps", "--processes"]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [
@@ -48,7 +48,7 @@ def test_one_is_explained_when_it_is_named(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "proc_a1: proc_a1 is explained.\n"
 
 
-def test_two_lists_are_not_asked_for_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ps_lists_are_mutually_exclusive(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ps", "--sessions", "--processes"]) == 2
     assert "not allowed with" in capsys.readouterr().err
 
@@ -56,12 +56,12 @@ def test_two_lists_are_not_asked_for_at_once(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("b", "b could mean 2 processes: proc_b1, proc_b2"),
+        ("b", "b is ambiguous: it could be proc_b1, proc_b2"),
         ("c", "no background process c"),
         ("proc_", "no background"),
     ],
 )
-def test_a_beginning_must_mean_one(given: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ambiguous_process_prefix_is_refused(given: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kill", given]) == 1
     assert problem in capsys.readouterr().err
 
@@ -72,9 +72,7 @@ def test_a_process_is_ended_by_the_beginning_of_its_id(admin: FakeAdmin, capsys:
     assert capsys.readouterr().out.startswith("proc_b1 was ended: ")
 
 
-def test_one_that_has_ended_is_not_said_to_have_been_ended(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kill_reports_a_process_that_had_ended(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     refusal = {"error": {"message": "process proc_a1 has ended already", "code": "process_ended"}}
     admin.routes["POST /processes/proc_a1/kill"] = Answer(status=409, body=refusal)
     assert main(["kill", "proc_a1"]) == 1
@@ -94,7 +92,7 @@ def test_output_is_printed_whole_if_that_is_asked_for(admin: FakeAdmin, capsys: 
     assert main(["log", "b1"]) == 0
     end = capsys.readouterr()
     assert end.out == "line 9\n"
-    assert end.err == "(from byte 63 of 70; --all prints all that is kept)\n"
+    assert end.err == "(from byte 63 of 70; --all prints everything that is kept)\n"
     assert main(["log", "b1", "--all"]) == 0
     assert capsys.readouterr().out == out
 

@@ -1,4 +1,4 @@
-"""The command line against the real thing: a daemon in its own process, one inside a chat, and none at all."""
+"""Command line with a real daemon, with an embedded one, and without any."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
     assert f"{session} is suspended: lunch" in meanwhile.stderr
     resumed = hermes("resume", session).stdout
     assert resumed.startswith(f"Resumed {session}; it is idle now and takes what is said under its id")
-    assert resumed.endswith(" had taken over meanwhile and stays as it is.\n")
+    assert resumed.endswith(" replaced it meanwhile and is unchanged.\n")
     assert "Good morning" in hermes("chat", "-r", session, "-z", "And now?").stdout
     assert json.loads(hermes("storage", "stats", "--json").stdout)["sessions"] == 2
-    assert hermes("storage", "verify").stdout == "The store is sound.\n"
+    assert hermes("storage", "verify").stdout == "The store is intact.\n"
     assert hermes("storage", "backup", str(home.data_dir / "copy")).returncode == 0
     assert hermes("storage", "compact").returncode == 75
 
@@ -62,7 +62,7 @@ def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, her
     first = hermes("chat", input="My name is Ada.\n")
     unexpected = [line for line in first.stderr.splitlines() if " WARNING " not in line]  # no sandbox; a stall
     assert (first.returncode, unexpected) == (0, [])
-    opening = "No daemon runs, so this chat has one inside: model offline, and its work ends with the chat.\n"
+    opening = "No daemon runs: this chat starts its own, with model offline. Its work stops when the chat ends.\n"
     assert first.stdout.startswith(opening)
     session = first.stdout.split()[-1]
     assert is_free(home)
@@ -79,7 +79,7 @@ def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, her
     assert hermes("dead-letters").stdout == "There are no dead letters.\n"
     assert hermes("show", "nobody").stderr == "hermes: there is no session nobody; `hermes sessions` lists them\n"
     assert is_free(home)
-    assert hermes("storage", "verify").stdout == "The store is sound.\n"
+    assert hermes("storage", "verify").stdout == "The store is intact.\n"
     stats = hermes("storage", "stats", HERMES_STORAGE_MAP_SIZE_MB="64").stdout
     assert "sessions:      1\n" in stats
     assert "map:           64.0 MiB\n" in stats
@@ -105,7 +105,7 @@ def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
         assert chat.wait(30) == 1
         assert chat.stderr is not None
         complaint = chat.stderr.read()
-    assert complaint.startswith("hermes: the daemon went away in the middle of the answer. The message is stored")
+    assert complaint.startswith("hermes: the daemon stopped in the middle of the answer. The message is stored")
     session = complaint.split()[-1]
     daemon.wait(30)
     assert "no daemon runs; it goes on when one does" in hermes("why", session).stdout
@@ -115,7 +115,7 @@ def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
     assert "\nand on\n" in opening
 
 
-def test_a_chat_on_a_home_that_cannot_be_used_says_why(home: Home, hermes: Hermes) -> None:
+def test_chat_explains_an_unusable_home(home: Home, hermes: Hermes) -> None:
     (home.data_dir / "state.db").write_text("theirs")
     done = hermes("chat", "-z", "Hello?")
     assert done.returncode == 78

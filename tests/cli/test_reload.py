@@ -1,4 +1,4 @@
-"""`hermes reload`: what changed, what needs a restart, or what is wrong."""
+"""`hermes reload`: changes, settings that need a restart, and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
 
 
-def test_what_changed_is_told_line_by_line(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reload_prints_each_change(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     answer = {"applied": {"log.level": ["INFO", "DEBUG"]}, "needs_restart": {"api.port": [1, 2]}}
     admin.routes["POST /reload"] = Answer(body=answer)
     assert main(["reload"]) == 0
@@ -29,14 +29,14 @@ def test_what_changed_is_told_line_by_line(admin: FakeAdmin, capsys: pytest.Capt
     assert capsys.readouterr().out == "Nothing has changed.\n"
 
 
-def test_a_real_daemon_takes_what_it_can_and_says_the_rest_each_time() -> None:
+def test_reload_repeats_settings_that_need_a_restart() -> None:
     with DaemonProcess() as daemon:
         file = daemon.home / "config.yaml"
         assert daemon.process is not None
         told = daemon.hermes("reload").stdout.splitlines()
         assert told[0] == "Nothing has changed."
         assert told[1:] == [
-            f"Environment variables were those that the daemon (pid {daemon.process.pid}) was started with."
+            f"The daemon (pid {daemon.process.pid}) used the environment variables that it was started with."
         ]
         file.write_text("sessions: {max_queue: 7}\nterminal: {timeout_s: 9}\n")
         told = daemon.hermes("reload").stdout.splitlines()
@@ -54,7 +54,7 @@ def test_a_real_daemon_takes_what_it_can_and_says_the_rest_each_time() -> None:
         assert "config.yaml:2:8: tools.cli: there is no tool or toolset 'termnal'" in done.stderr
 
 
-def test_a_missing_variable_is_said_to_be_missing_in_the_daemon() -> None:
+def test_reload_reports_a_variable_missing_in_the_daemon() -> None:
     with DaemonProcess(environ={"A_KEY": ""}) as daemon:
         assert daemon.process is not None
         pid = daemon.process.pid

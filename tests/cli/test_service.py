@@ -1,4 +1,4 @@
-"""`hermes service` against a systemd that only writes down what it is told."""
+"""`hermes service` with a fake systemd that records commands."""
 
 from __future__ import annotations
 
@@ -81,19 +81,21 @@ def test_a_service_from_its_installation_to_its_end(systemd: FakeSystemd, home: 
 
     done = hermes("service", "install", **environ)
     assert done.stderr == ""
-    assert done.stdout.startswith(f"Installed {systemd.unit}; it starts at boot.\n  Now: hermes service start\n")
-    assert f"belong into {home.data_dir}/service.env" in done.stdout
+    assert done.stdout.startswith(
+        f"Installed {systemd.unit}; the service starts at boot.\n  Next: hermes service start\n"
+    )
+    assert f"into {home.data_dir}/service.env" in done.stdout
     assert "loginctl enable-linger" in done.stdout
     assert systemd.unit.read_text() == printed
     assert f"Environment=HERMES_HOME={home.data_dir}\n" in printed
     assert systemd.told() == ["--user daemon-reload", "--user enable hermes.service"]
-    assert hermes("service", "install", **environ).stdout.startswith("Renewed")
+    assert hermes("service", "install", **environ).stdout.startswith("Updated")
     systemd.told()
 
-    assert hermes("service", "start", **environ).stdout == "The service runs, and is ready.\n"
+    assert hermes("service", "start", **environ).stdout == "The service is running and ready.\n"
     assert hermes("service", "restart", **environ).returncode == 0
     assert hermes("service", "stop", **environ).stdout == "The service has stopped.\n"
-    assert hermes("service", "uninstall", **environ).stdout.startswith("The service is gone; everything in ")
+    assert hermes("service", "uninstall", **environ).stdout.startswith("The service is removed; everything in ")
     assert systemd.told() == [
         "--user start hermes.service",
         "--user restart hermes.service",
@@ -111,7 +113,7 @@ def test_the_machines_service_has_its_own_home_and_user(systemd: FakeSystemd, ho
     assert not systemd.unit.exists()
     done = hermes("service", "install", "--system", "--run-as", "root", HERMES_HOME="", **systemd.environ)
     assert done.stderr == ""
-    assert "Now: hermes service start --system" in done.stdout
+    assert "Next: hermes service start --system" in done.stdout
     assert "linger" not in done.stdout
     unit = systemd.unit.read_text()
     assert "User=root\nStateDirectory=hermes\n" in unit
@@ -124,14 +126,14 @@ def test_the_unit_follows_the_settings_that_the_service_will_see(
 ) -> None:
     environ = {**systemd.environ, "HERMES_SHUTDOWN_TIMEOUT_S": "99"}
     done = hermes("service", "install", **environ)
-    assert "It does not see this shell's HERMES_SHUTDOWN_TIMEOUT_S: " in done.stdout
+    assert "It does not see HERMES_SHUTDOWN_TIMEOUT_S of this shell: " in done.stdout
     assert "TimeoutStopSec=15\n" in systemd.unit.read_text()
     assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is True
 
     home.config_file.write_text("processes: {keep_on_stop: false}\n")
     (home.data_dir / "service.env").write_text("# mine\nHERMES_SHUTDOWN_TIMEOUT_S='40'\n")
     assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is False
-    assert "hermes service install` renews it" in hermes("service", "status", **systemd.environ).stdout
+    assert "hermes service install` updates it" in hermes("service", "status", **systemd.environ).stdout
     hermes("service", "install", **systemd.environ)
     unit = systemd.unit.read_text()
     assert "TimeoutStopSec=45\n" in unit
@@ -142,14 +144,14 @@ def test_the_unit_follows_the_settings_that_the_service_will_see(
     assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is False
 
 
-def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Home, hermes: Hermes) -> None:
+def test_missing_keys_are_named_and_the_unit_holds_none(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("model: {provider: openai, name: m}\ntelegram: {enabled: true}\n")
     shell = {"HERMES_API_KEY": "k" * 20, "OPENAI_API_KEY": "sk-of-this-shell", "TELEGRAM_BOT_TOKEN": "1:token"}
     printed = hermes("service", "install", "--print", **shell)
     assert printed.returncode == 0
     assert not any(value in printed.stdout for value in shell.values())
     told = " ".join(printed.stderr.split())
-    assert "It does not see this shell's HERMES_API_KEY: that belongs" in told
+    assert "It does not see HERMES_API_KEY of this shell: set them" in told
     assert "the model's key is missing: the environment variable OPENAI_API_KEY" in told
     assert "the Telegram bot's token is missing" in told
 
@@ -157,7 +159,7 @@ def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Ho
     private.write_text("".join(f"{name}={value}\n" for name, value in shell.items()))
     private.chmod(0o644)
     told = hermes("service", "install", "--print", **shell).stderr
-    assert " ".join(told.split()).endswith(f"is open to others; run `chmod 600 {private}`")
+    assert " ".join(told.split()).endswith(f"is readable by other users; run `chmod 600 {private}`")
     private.chmod(0o600)
     assert hermes("service", "install", "--print", **shell).stderr == ""
 
@@ -167,10 +169,10 @@ def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Ho
     [
         (RUNNING, (0, "running  yes      4711  2")),
         (IDLE, (3, "dead")),
-        (FAILED, (3, "It ended with exit-code, exit code 78; `journalctl --user -e -u hermes.service` tells more.")),
+        (FAILED, (3, "It failed with exit-code, exit code 78; see `journalctl --user -e -u hermes.service`.")),
     ],
 )
-def test_status_tells_people_and_scripts_how_it_is(
+def test_service_status_as_table_and_json(
     systemd: FakeSystemd, home: Home, hermes: Hermes, state: str, expected: tuple[int, str]
 ) -> None:
     code, said = expected
@@ -184,18 +186,18 @@ def test_status_tells_people_and_scripts_how_it_is(
     assert told["active"] == dict(line.split("=") for line in state.splitlines()[:2])["ActiveState"]
 
 
-def test_a_service_that_is_not_installed_is_told_as_such(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_status_of_a_service_that_is_not_installed(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     systemd.state = "LoadState=not-found\nActiveState=inactive\nSubState=dead"
     done = hermes("service", "status", **systemd.environ)
     assert done.returncode == 3
-    assert done.stdout == "The service is not installed; `hermes service install` does that.\n"
+    assert done.stdout == "The service is not installed; run `hermes service install`.\n"
 
 
-def test_a_start_that_fails_says_where_to_look(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_failed_start_names_the_journal(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     hermes("service", "install", **systemd.environ)
     done = hermes("service", "start", FAKE_FAILS="start", **systemd.environ)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "Job for hermes.service failed. (`journalctl --user -e -u hermes.service` tells more)" in done.stderr
+    assert "Job for hermes.service failed. (see `journalctl --user -e -u hermes.service`)" in done.stderr
 
 
 def test_a_service_does_not_start_beside_another_daemon(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
@@ -205,21 +207,21 @@ def test_a_service_does_not_start_beside_another_daemon(systemd: FakeSystemd, ho
     with lock(home):
         done = hermes("service", "start", **systemd.environ)
     assert done.returncode == 75
-    assert "`hermes stop` it first" in done.stderr
+    assert "run `hermes stop` first" in done.stderr
     assert systemd.told() == []
 
 
-def test_somebody_elses_unit_is_never_replaced(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_foreign_unit_is_never_replaced(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     systemd.units.mkdir()
     systemd.unit.write_text("[Unit]\nDescription=another Hermes\n")
     done = hermes("service", "install", **systemd.environ)
-    assert "was not made by Hermes" in done.stderr
+    assert "was not written by Hermes" in done.stderr
     assert "another Hermes" in systemd.unit.read_text()
 
 
 @pytest.mark.parametrize("action", ["install", "start", "status", "uninstall"])
 @pytest.mark.parametrize("level", [[], ["--system"]])
-def test_without_systemd_it_is_said_what_to_do(
+def test_without_systemd_a_remedy_is_printed(
     tmp_path: Path, home: Home, hermes: Hermes, action: str, level: list[str]
 ) -> None:
     done = hermes("service", action, *level, PATH=str(tmp_path))
@@ -227,5 +229,5 @@ def test_without_systemd_it_is_said_what_to_do(
     assert "this machine does not run systemd" in done.stderr or "your own systemd cannot be reached" in done.stderr
 
 
-def test_with_linger_nobody_is_told_about_it(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+def test_no_linger_hint_if_it_is_on(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
     assert "enable-linger" not in hermes("service", "install", FAKE_LINGER="yes", **systemd.environ).stdout

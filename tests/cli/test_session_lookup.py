@@ -1,4 +1,4 @@
-"""Which session is meant by what somebody typed."""
+"""Lookup of sessions by id or prefix, with and without a daemon."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hermes.cli import session_lookup
 from hermes.cli.client import AdminClient
 from hermes.cli.main import main
-from hermes.cli.session_lookup import meant_by
+from hermes.cli.session_lookup import resolve_session
 from hermes.config.home import Home, lock, prepare
 from hermes.domain.errors import HermesError
 from hermes.storage.keys import LATER
@@ -53,22 +53,22 @@ def client(home: Home, admin: FakeAdmin) -> AdminClient:
     ],
 )
 def test_a_beginning_that_only_one_has_is_enough(client: AdminClient, given: str, found: str) -> None:
-    assert meant_by(client, given) == found
+    assert resolve_session(client, given) == found
 
 
 def test_a_beginning_that_several_have_is_not(client: AdminClient) -> None:
-    with pytest.raises(HermesError, match=f"1a could be any of {IDS[0]}, {IDS[1]}; type more of it"):
-        meant_by(client, "1a")
+    with pytest.raises(HermesError, match=f"1a is ambiguous: it could be {IDS[0]}, {IDS[1]}; type more characters"):
+        resolve_session(client, "1a")
 
 
 def test_a_whole_id_costs_no_question(client: AdminClient, admin: FakeAdmin) -> None:
-    meant_by(client, IDS[0])
+    resolve_session(client, IDS[0])
     assert admin.asked == []
 
 
 def test_there_is_no_last_session_before_the_first(home: Home, admin: FakeAdmin) -> None:
     with pytest.raises(HermesError, match="there is no session yet"):
-        meant_by(AdminClient(home.socket), "-")
+        resolve_session(AdminClient(home.socket), "-")
 
 
 def test_that_very_session_can_be_asked_for(admin: FakeAdmin) -> None:
@@ -88,7 +88,7 @@ def test_a_store_that_is_just_being_made_has_nothing_to_show(home: Home, capsys:
     assert "is starting or stopping on" in capsys.readouterr().err
 
 
-def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
+def test_lookup_waits_for_a_starting_daemon_or_reads_its_store(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DaemonProcess() as daemon:
@@ -102,14 +102,14 @@ def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
                 told = capsys.readouterr()
                 assert name in told.out
                 assert "is starting or stopping on" in told.err
-        monkeypatch.setattr(session_lookup, "_BETWEEN_S", 30.0)
+        monkeypatch.setattr(session_lookup, "_BUSY_S", 30.0)
         held = lock(home)
         Timer(0.3, held.close).start()  # it has stopped meanwhile
         assert main(["sessions"]) == 0
         assert capsys.readouterr().err == ""
 
 
-def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> None:
+def test_lookup_reads_the_store_of_a_daemon_that_does_not_answer() -> None:
     with DaemonProcess() as daemon:
         name = daemon.ask("My name is Ada.").session
         run = daemon.request("POST", "/v1/runs", {"input": "!hang", "session_id": name}).json()["run_id"]
@@ -122,13 +122,13 @@ def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> No
         assert done.returncode == 0
         assert said in done.stdout
         assert "did not answer within 5 s; if it hangs, `kill -9 " in done.stderr
-        assert done.stderr.endswith("This is what the store says:\n")
+        assert done.stderr.endswith("Reading the store instead:\n")
     assert (ps.returncode, ps.stdout) == (1, "")
     assert "did not answer within 5 s" in ps.stderr
     assert (offered.stdout, offered.stderr) == (f"{name}\n", "")
 
 
-def test_a_store_that_an_older_hermes_wrote_can_be_looked_at(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_store_of_an_older_version_can_be_read(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     prepare(home)
     engine = LmdbEngine.open(home.store_dir)
     assert engine.commit([(append("build", 0, message("hello")),)]) == [None]

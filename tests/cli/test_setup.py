@@ -1,4 +1,4 @@
-"""Setting up a chat platform: tokens are checked there, kept private, and the configuration stays the owner's."""
+"""`hermes setup`: tokens are checked and kept private, and the rest of the configuration is unchanged."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_a_good_token_is_kept_in_a_private_file_and_the_comments_stay(
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", str(ANN), input=f"{TOKEN}\n")
     assert (done.returncode, done.stderr) == (0, "")
     assert "is set up (@" in done.stdout
-    assert "Said hello to 7." in done.stdout
-    assert "`hermes daemon` makes it talk." in done.stdout
+    assert "Sent a first message to 7." in done.stdout
+    assert "Next: run `hermes daemon`." in done.stdout
     assert len(server.replies(ANN)) == 1
 
     text = home.config_file.read_text()
@@ -65,8 +65,8 @@ def test_a_good_token_is_kept_in_a_private_file_and_the_comments_stay(
 
 
 @pytest.mark.parametrize(("typed", "said"), [
-    ("", "no bot token was given"),
-    ("hunter2", "this is not a bot's token"),
+    ("", "the bot token is empty"),
+    ("hunter2", "this is not a bot token"),
     ("123:wrong-token-of-nobody-in-particular", "Telegram does not know this token"),
 ])  # fmt: skip
 def test_a_bad_token_changes_nothing_and_is_not_shown(
@@ -84,7 +84,7 @@ def test_a_platform_that_does_not_answer_is_named_and_nothing_is_changed(
 ) -> None:
     server.fail("getMe", Fault.bad_gateway())
     away = hermes("setup", "telegram", "--base-url", server.base_url, input=TOKEN)
-    assert "what answers there is not Telegram" in away.stderr
+    assert "the response is not from Telegram" in away.stderr
     gone = hermes("setup", "telegram", "--base-url", "http://127.0.0.1:9", input=TOKEN)
     assert (gone.returncode, TOKEN in gone.stderr) == (75, False)
     assert "Telegram cannot be reached" in gone.stderr
@@ -93,17 +93,20 @@ def test_a_platform_that_does_not_answer_is_named_and_nothing_is_changed(
 
 def test_a_wrong_id_changes_nothing(server: TelegramServer, home: Home, hermes: Hermes) -> None:
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "ann", input=TOKEN)
-    assert "must be numeric ids" in done.stderr
+    assert "must be numeric user ids" in done.stderr
     assert not home.config_file.exists()
     assert not (home.data_dir / "telegram.token").exists()
 
 
-def test_that_the_privacy_mode_is_on_is_said_in_a_line(server: TelegramServer, home: Home, hermes: Hermes) -> None:
+def test_privacy_mode_is_reported(server: TelegramServer, home: Home, hermes: Hermes) -> None:
     options = ("setup", "telegram", "--base-url", server.base_url, "--no-hello")
     assert "privacy mode" not in hermes(*options, input=TOKEN).stdout
     server.privacy = True
     told = " ".join(hermes(*options, input=TOKEN).stdout.split())
-    assert "Its privacy mode is on: telegram.wake_words, free_response_chats and require_mention: false need" in told
+    assert (
+        "Privacy mode of the bot is on: telegram.wake_words, free_response_chats and require_mention: false need"
+        in told
+    )
     assert "/setprivacy" in json.loads(hermes(*options, "--json", input=TOKEN).stdout)["remarks"][0]
 
 
@@ -113,13 +116,11 @@ def test_a_person_who_never_wrote_to_the_bot_cannot_be_greeted(
     server.fail("sendMessage", Fault(status=400, description="Bad Request: chat not found"))
     done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "7", input=TOKEN)
     assert done.returncode == 0
-    assert "No hello to 7" in done.stdout
-    assert "only to people who have written to it first" in done.stdout
+    assert "Could not send a message to 7" in done.stdout
+    assert "only write to users who wrote to it first" in done.stdout
 
 
-def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
-    server: TelegramServer, home: Home
-) -> None:
+def test_terminal_setup_hides_tokens_and_allows_a_second_try(server: TelegramServer, home: Home) -> None:
     parent, child = pty.openpty()
     process = subprocess.Popen(
         command("setup", "telegram", "--base-url", server.base_url, "--no-hello"),
@@ -130,10 +131,10 @@ def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
     for prompt, line in (("Bot token", "hunter2"), ("Bot token", TOKEN), ("Id:", "7")):
         said += _until(parent, prompt)
         os.write(parent, f"{line}\n".encode())
-    said += _until(parent, "makes it talk.")
+    said += _until(parent, "Next: run")
     assert process.wait(20) == 0
     os.close(parent)
-    assert "this is not a bot's token" in said
+    assert "this is not a bot token" in said
     assert "@BotFather" in said
     assert TOKEN not in said
     assert load_config(home, {}).telegram.admins == ("7",)
@@ -161,18 +162,18 @@ def test_a_wrong_id_is_asked_for_again_and_the_token_is_kept(
     assert main(["setup", "telegram", "--base-url", server.base_url, "--no-hello"]) == 0
     assert [prompt.split()[0] for prompt in prompts] == ["Bot", "Id:", "Id:", "Id:"]
     told = " ".join(capsys.readouterr().out.split())
-    assert "@ann: must be numeric ids of people" in told
+    assert "@ann: must be numeric user ids" in told
     assert load_config(home, {}).telegram.admins == ("7",)
 
 
-def test_a_missing_package_is_said_before_anything_is_asked(
+def test_missing_package_is_reported_first(
     server: TelegramServer, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "telegram", None)  # as if it were not installed
     at_a_terminal(monkeypatch, TOKEN, "")
     assert main(["setup", "telegram", "--base-url", server.base_url, "--no-hello"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("The package for Telegram is not installed yet. First:\n")
+    assert told.startswith("The package for Telegram is not installed. Install it with:\n")
     assert told.index("pip install") < told.index("Bot token")
 
 
@@ -226,18 +227,18 @@ def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "token", "said"), [
-    (0, "xapp-good", "begins with xoxb-"),
+    (0, "xapp-good", "starts with xoxb-"),
     (0, "xoxb-unknown", "Slack does not know this token"),
     (0, "xoxb-old", "was revoked"),
-    (1, "xoxb-good", "begins with xapp-"),
+    (1, "xoxb-good", "starts with xapp-"),
     (1, "xapp-bad", "Slack does not know this token"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_token_of_slack_is_said(slack: str, number: int, token: str, said: str) -> None:
+def test_bad_slack_token_is_explained(slack: str, number: int, token: str, said: str) -> None:
     with pytest.raises(BadTokenError, match=said):
         slack_check.SETUP.tokens[number].check(slack, token)
 
 
-def test_a_refusal_of_slack_that_is_no_ones_fault_is_told_apart(slack: str) -> None:
+def test_other_slack_errors_are_not_bad_tokens(slack: str) -> None:
     with pytest.raises(UnreachableError, match="ratelimited"):
         slack_check.SETUP.tokens[0].check(slack, "xoxb-odd")
 
@@ -255,7 +256,7 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
     done = hermes(*options, input=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Slack is set up (hermes in a workspace, Socket Mode works)" in done.stdout
-    assert "Said hello to UANN." in done.stdout
+    assert "Sent a first message to UANN." in done.stdout
     assert len(workspace.replies("UANN")) == 1
     config = load_config(home, {})
     assert (config.slack.enabled, config.slack.allowed_users) == (True, ("UANN",))
@@ -267,14 +268,14 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
 
     workspace.scopes -= {"files:read", "users:read"}
     less = hermes(*options, "--no-hello", input=typed)
-    assert "without the scopes files:read, users:read: `hermes slack manifest` has all of them" in less.stdout
+    assert "without the scopes files:read, users:read: add them, as in `hermes slack manifest`" in less.stdout
 
 
 @pytest.mark.parametrize(("typed", "said"), [
     ("xoxb-of-nobody\nxapp-x\n", "Bot token: Slack does not know this token"),
     (f"{BOT_TOKEN}\nxapp-of-nobody\n", "App token: Slack does not know this token"),
-    (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "begins with xoxb-"),
-    (f"{BOT_TOKEN}\n", "no app token was given"),
+    (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "starts with xoxb-"),
+    (f"{BOT_TOKEN}\n", "the app token is empty"),
     (f"{BOT_TOKEN}\n{APP_TOKEN}\n", "it needs connections:write"),
 ])  # fmt: skip
 def test_a_bad_token_of_slack_changes_nothing_and_is_not_shown(
@@ -288,21 +289,22 @@ def test_a_bad_token_of_slack_changes_nothing_and_is_not_shown(
     assert list(home.data_dir.iterdir()) == []
 
 
-def test_the_advice_names_the_manifest_where_the_tokens_are_and_how_to_let_people_in(
-    workspace: SlackServer, home: Home, hermes: Hermes
-) -> None:
+def test_slack_advice_names_manifest_tokens_and_pairing(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
     for word in ("`hermes slack manifest`", "OAuth & Permissions", "App-Level Tokens", "connections:write"):
         assert word in slack_check.SETUP.advice
     done = hermes("setup", "slack", "--base-url", workspace.base_url, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n")
-    assert "`hermes pairing approve slack CODE` lets them in" in done.stdout
+    assert "`hermes pairing approve slack CODE` approves it" in done.stdout
 
 
-def test_a_hello_that_slack_does_not_take_is_told(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
+def test_failed_first_message_on_slack_is_reported(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
     workspace.scopes.discard("chat:write")
     typed = f"{BOT_TOKEN}\n{APP_TOKEN}\n"
     done = hermes("setup", "slack", "--base-url", workspace.base_url, "--allow", "UANN", input=typed)
     assert done.returncode == 0
-    assert "No hello to UANN: this token lacks a scope (missing_scope): it needs chat:write" in done.stdout
+    assert (
+        "Could not send a message to UANN: this token lacks a scope (missing_scope): it needs chat:write"
+        in done.stdout
+    )
 
 
 def kept(home: Home) -> list[tuple[str, str, str, str]]:
@@ -318,7 +320,7 @@ def kept(home: Home) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_another_workspace_is_set_up_beside_the_first_and_one_again_in_its_place(
+def test_second_workspace_is_added_and_repeated_setup_replaces_its_own(
     workspace: SlackServer, home: Home, hermes: Hermes
 ) -> None:
     workspace.tokens |= {"xoxb-other": "T0002", "xoxb-anew": TEAM}
@@ -326,14 +328,14 @@ def test_another_workspace_is_set_up_beside_the_first_and_one_again_in_its_place
     for bot in (BOT_TOKEN, "xoxb-other"):
         done = hermes(*options, input=f"{bot}\n{APP_TOKEN}\n")
         assert (done.returncode, done.stderr) == (0, "")
-    assert f"Set up before, and kept: {TEAM}." in done.stdout
+    assert f"Kept from an earlier setup: {TEAM}." in done.stdout
     assert kept(home) == [(TEAM, BOT_TOKEN, APP_TOKEN, ""), ("T0002", "xoxb-other", APP_TOKEN, "")]
     hermes(*options, input=f"xoxb-anew\n{APP_TOKEN}\n")
     assert kept(home) == [(TEAM, "xoxb-anew", APP_TOKEN, ""), ("T0002", "xoxb-other", APP_TOKEN, "")]
     assert len(tokens(load_config(home, {}).slack, {})) == 2
 
 
-def test_a_file_without_ids_of_workspaces_is_understood_and_a_token_nobody_knows_stays(
+def test_token_file_without_teams_is_read_and_unknown_tokens_are_kept(
     workspace: SlackServer, home: Home, hermes: Hermes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     workspace.tokens["xoxb-anew"] = TEAM
@@ -358,7 +360,7 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
     assert bad.returncode == 78
     assert "Signing secret: this is not a signing secret" in bad.stderr
     none = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\n")
-    assert "no signing secret was given" in none.stderr
+    assert "the signing secret is empty" in none.stderr
     assert list(home.data_dir.iterdir()) == []
 
     done = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\n{secret}\n")
@@ -366,12 +368,12 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
     assert load_config(home, {}).slack.transport == "http"
     assert secret not in done.stdout + home.config_file.read_text()
     again = hermes(*options, input=f"{BOT_TOKEN}\n\n")  # as it is configured, with the secret that is there
-    assert "the signing secret as before" in again.stdout
+    assert "signing secret unchanged" in again.stdout
     assert kept(home) == [(TEAM, BOT_TOKEN, "", secret)]
 
     workspace.tokens["xoxb-other"] = "T0002"
     back = hermes(*options, "--transport", "socket", input=f"xoxb-other\n{APP_TOKEN}\n")
-    assert f"Before it can start, set up for socket as well: {TEAM}." in back.stdout
+    assert f"These workspaces are not set up for socket yet; set them up before the start: {TEAM}." in back.stdout
     assert hermes(*options, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n").returncode == 0
     assert kept(home) == [(TEAM, BOT_TOKEN, APP_TOKEN, secret), ("T0002", "xoxb-other", APP_TOKEN, "")]
     assert load_config(home, {}).slack.transport == "socket"
@@ -379,4 +381,4 @@ def test_over_http_the_signing_secret_is_asked_for_and_kept(
 
 def test_the_transport_is_slacks_alone(home: Home, hermes: Hermes) -> None:
     done = hermes("setup", "telegram", "--transport", "http", input="")
-    assert (done.returncode, "--transport is about Slack" in done.stderr) == (78, True)
+    assert (done.returncode, "--transport is for Slack only" in done.stderr) == (78, True)

@@ -36,19 +36,19 @@ def test_a_daemon_that_is_ready_is_a_success(admin: FakeAdmin, hermes: Hermes) -
     assert (done.returncode, done.stderr) == (0, "")
     assert "state:    ready\n" in done.stdout
     assert "process:  42, up 1m01s, 50.0 MiB of memory\n" in done.stdout
-    assert "turns:    3 in flight, 2 of them asking the model\n" in done.stdout
+    assert "turns:    3 in flight, 2 calling the model\n" in done.stdout
     assert "waiting:  1 session waits for an answer (`hermes sessions --waiting`): s7\n" in done.stdout
     assert json.loads(hermes("status", "--json").stdout) == INFO | {"sessions_waiting": 1}
 
 
-def test_one_that_is_not_ready_is_none_and_says_why(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_status_of_a_daemon_that_is_not_ready(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /info"] = Answer(body={**INFO, "ready": False, "reason": "no space left"})
     done = hermes("status")
     assert done.returncode == 1
     assert "state:    not ready: no space left\n" in done.stdout
 
 
-def test_each_platform_has_a_line_and_one_that_is_down_is_no_failure(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_platform_that_is_down_does_not_fail_status(admin: FakeAdmin, hermes: Hermes) -> None:
     platforms = [
         {"name": "slack", "state": "running", "problem": "it was away once"},
         {"name": "telegram", "state": "down", "problem": "Telegram cannot be reached"},
@@ -70,7 +70,7 @@ def test_an_index_that_is_being_built_is_shown(admin: FakeAdmin, hermes: Hermes)
     assert "search:" not in hermes("status").stdout
 
 
-def test_a_boot_loop_that_holds_turns_is_said(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_status_reports_a_boot_loop(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /info"] = Answer(body={**INFO, "resume": "held: several starts within a minute"})
     assert "resume:   held: several starts within a minute\n" in hermes("status").stdout
 
@@ -102,7 +102,7 @@ def test_scripts_get_an_answer_also_from_a_daemon_that_hangs(
     assert "did not answer" in told["reason"]
 
 
-def test_nothing_in_flight_and_nobody_asked_is_said_shortly(admin: FakeAdmin, hermes: Hermes) -> None:
+def test_status_of_an_idle_daemon(admin: FakeAdmin, hermes: Hermes) -> None:
     quiet = {"turns": {"in_flight": 0, "calling": 0}, "sessions_waiting": 0}
     admin.routes["GET /info"] = Answer(body={**INFO, **quiet})
     told = hermes("status").stdout
@@ -110,9 +110,7 @@ def test_nothing_in_flight_and_nobody_asked_is_said_shortly(admin: FakeAdmin, he
     assert "waiting:" not in told
 
 
-def test_the_model_line_tells_the_last_failure_until_the_model_answers_again(
-    admin: FakeAdmin, hermes: Hermes
-) -> None:
+def test_model_line_shows_the_last_failure_until_the_next_answer(admin: FakeAdmin, hermes: Hermes) -> None:
     failure = {
         "at": 1_000.0,
         "model": "m",
@@ -134,4 +132,4 @@ def test_the_model_line_tells_the_last_failure_until_the_model_answers_again(
 
 def test_calls_that_wait_for_the_model_are_counted(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /info"] = Answer(body={**INFO, "turns": {"in_flight": 3, "calling": 1, "waiting": 2}})
-    assert "turns:    3 in flight, 1 of them asking the model, 2 waiting for it\n" in hermes("status").stdout
+    assert "turns:    3 in flight, 1 calling the model, 2 waiting for a model call\n" in hermes("status").stdout

@@ -1,4 +1,4 @@
-"""`hermes stop` and `hermes restart` on a real daemon: what they wait for, and what they say when that is in vain."""
+"""`hermes stop` and `hermes restart` with a real daemon: waiting, and its failures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_restart_that_could_not_come_back_is_refused_with_the_reason() -> None
         ("tools:\n  cli: [termnal]\n", "config.yaml:2:8: tools.cli: there is no tool or toolset 'termnal'"),
     ],
 )
-def test_whatever_config_check_refuses_keeps_a_healthy_daemon_from_a_restart(text: str, problem: str) -> None:
+def test_restart_is_refused_if_config_check_fails(text: str, problem: str) -> None:
     with DaemonProcess() as daemon:
         (daemon.home / "config.yaml").write_text(text)
         checked = daemon.hermes("config", "check")
@@ -82,7 +82,7 @@ def test_a_start_that_is_refused_is_in_the_log_too() -> None:
             assert "config.yaml:2:3: the Telegram bot's token is missing" in told
 
 
-def test_a_restart_says_why_the_daemon_refused_to_come_back(pool: ThreadPoolExecutor) -> None:
+def test_restart_reports_a_refused_start(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
         running(daemon, pool, "!slow 60")
         restart = pool.submit(daemon.hermes, "restart", timeout_s=30)
@@ -97,17 +97,17 @@ def test_a_restart_says_why_the_daemon_refused_to_come_back(pool: ThreadPoolExec
         assert "What was in flight is kept" in told
 
 
-def test_a_stop_says_which_work_is_kept(pool: ThreadPoolExecutor) -> None:
+def test_stop_reports_open_work(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=SHORT) as daemon:
         session = running(daemon, pool, "!slow 60")
         done = daemon.hermes("stop")
         assert done.returncode == 0
-        assert f"1 session has open work, which is kept and goes on at the next start: {session}." in done.stdout
+        assert f"1 session has open work, which is stored and resumes at the next start: {session}." in done.stdout
         assert daemon.process is not None
         daemon.process.wait()
 
 
-def test_a_stop_of_a_daemon_that_is_killed_meanwhile_says_so(pool: ThreadPoolExecutor) -> None:
+def test_stop_reports_a_daemon_that_was_killed_meanwhile(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
         running(daemon, pool, "!slow 60")
         stop = pool.submit(daemon.hermes, "stop", "--json")
@@ -120,7 +120,7 @@ def test_a_stop_of_a_daemon_that_is_killed_meanwhile_says_so(pool: ThreadPoolExe
         assert (answer["clean"], answer["open_sessions"]) == (False, ["long"])
 
 
-def test_a_restart_during_a_stop_is_refused_and_a_stop_during_a_restart_is_told(pool: ThreadPoolExecutor) -> None:
+def test_restart_during_a_stop_is_refused_and_stop_during_a_restart_reported(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
         running(daemon, pool, "!slow 60")
         restart = pool.submit(daemon.hermes, "restart")
@@ -137,7 +137,7 @@ def test_a_restart_during_a_stop_is_refused_and_a_stop_during_a_restart_is_told(
         assert "has stopped" in stop.result().stdout
 
 
-def test_a_restart_of_a_daemon_that_is_killed_meanwhile_does_not_wait_in_vain(pool: ThreadPoolExecutor) -> None:
+def test_restart_reports_a_daemon_that_was_killed_meanwhile(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
         running(daemon, pool, "!slow 60")
         restart = pool.submit(daemon.hermes, "restart", timeout_s=20)
@@ -146,10 +146,10 @@ def test_a_restart_of_a_daemon_that_is_killed_meanwhile_does_not_wait_in_vain(po
         daemon.process.kill()
         done = restart.result()
         assert done.returncode == 1
-        assert "was killed, or crashed, instead of coming back" in done.stderr.replace("\n", " ")
+        assert "was killed or crashed and did not come back" in done.stderr.replace("\n", " ")
 
 
-def test_a_daemon_that_hangs_is_not_waited_for_longer_than_told() -> None:
+def test_hanging_daemon_ends_the_wait_after_timeout() -> None:
     with DaemonProcess() as daemon:
         assert daemon.process is not None
         os.kill(daemon.process.pid, signal.SIGSTOP)

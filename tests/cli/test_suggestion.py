@@ -1,4 +1,4 @@
-"""What to type instead of a command that does not exist."""
+"""Suggestions for unknown commands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_command_that_an_answer_names_exists() -> None:
     assert named - {"--help", "--version"} <= set(COMMANDS)
 
 
-def test_an_unknown_command_of_a_command_is_looked_up_there() -> None:
+def test_unknown_subcommand_is_suggested_from_its_parent() -> None:
     assert "edit the file" in answer_to("set", "config", ["check", "show", "path"])
     assert answer_to("chek", "config", ["check", "show", "path"]) == "did you mean check?"
     assert answer_to("frobnicate", "", COMMANDS) == ""

@@ -1,4 +1,4 @@
-"""`hermes trace`: one line a message, its steps, and its gaps in red."""
+"""`hermes trace`: one line per message, its steps and gaps."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_message_is_one_line_and_its_steps(admin: FakeAdmin, capsys: pytest.Ca
     assert ".250" in steps[0]
 
 
-def test_a_key_is_shown_as_it_was_given_and_of_others_the_beginning_of_their_digest(
+def test_given_key_is_shown_in_full_and_others_as_a_digest(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = {**LINE, "inbound": inbound_of("my-key")}
@@ -115,7 +115,7 @@ def test_a_session_may_be_given_by_its_beginning_or_as_the_last(
     admin.routes[f"GET /trace/{whole}"] = Answer(body={"messages": []})
     for given in ("1a2b", "-"):
         assert main(["trace", given]) == 0
-        assert capsys.readouterr().out == "Nobody has written in this session yet.\n"
+        assert capsys.readouterr().out == "There are no messages in this session yet.\n"
     for given in ("telegram:5", "a b"):
         assert main(["trace", given]) == 1
         assert capsys.readouterr().err == "hermes: there is no such thing; `hermes sessions` lists them\n"

@@ -54,13 +54,13 @@ def test_work_directories_are_listed_and_withdrawn(hermes: Hermes, home: Home, e
     assert read_answers(home.data_dir) == {}
 
 
-def test_help_says_the_whole_sentence(hermes: Hermes) -> None:
+def test_help_prints_the_whole_description(hermes: Hermes) -> None:
     overview = " ".join(hermes("--help").stdout.split())
-    assert "(AGENTS.md and its like), list and withdraw what is trusted" in overview
+    assert "(such as AGENTS.md), list and withdraw trust" in overview
 
 
 def test_home_directory_is_refused(hermes: Hermes, elsewhere: Path) -> None:
     (elsewhere / "AGENTS.md").write_text("hello")
     done = hermes("trust", str(elsewhere), HOME=str(elsewhere))
     assert done.returncode != 0
-    assert "never in your home directory" in done.stderr
+    assert "your home directory itself is never searched" in done.stderr

@@ -1,4 +1,4 @@
-"""How answers and tables look on a terminal."""
+"""Answers and tables on a terminal."""
 
 from __future__ import annotations
 

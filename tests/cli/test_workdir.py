@@ -1,4 +1,4 @@
-"""Where the agent works in a chat: where it was started, if its owner trusts that."""
+"""Working directory of a chat."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def pwd(daemon: DaemonProcess, directory: Path, *options: str) -> str:
     ).stdout.strip()
 
 
-def test_a_single_question_works_in_its_directory_only_when_that_is_trusted(
-    daemon: DaemonProcess, project: Path
-) -> None:
+def test_oneshot_works_in_its_directory_only_if_trusted(daemon: DaemonProcess, project: Path) -> None:
     assert str(project) not in pwd(daemon, project)
     assert str(project) in pwd(daemon, project, "--trust")
     assert str(project) in pwd(daemon, project)  # it is remembered
@@ -89,9 +87,7 @@ def test_a_refusal_is_remembered_too_and_can_be_taken_back(daemon: DaemonProcess
     assert str(project) in pwd(daemon, project, "--trust")
 
 
-def test_nobody_is_asked_about_the_home_directory_and_it_cannot_be_trusted(
-    daemon: DaemonProcess, project: Path
-) -> None:
+def test_home_directory_cannot_be_trusted(daemon: DaemonProcess, project: Path) -> None:
     environ = {**daemon.environ, "HOME": str(project)}
     with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home), HOME=str(project)) as person:
         assert QUESTION not in person.expect("you> ")
@@ -105,4 +101,4 @@ def test_nobody_is_asked_about_the_home_directory_and_it_cannot_be_trusted(
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == f"hermes: the agent cannot be let work in {project}: it holds your home directory\n"
+    assert done.stderr == f"hermes: the agent cannot work in {project}: it holds your home directory\n"

@@ -1,4 +1,4 @@
-"""Settings change in the text of a configuration file, and everything else in it stays as it was."""
+"""Editing of settings in the text of a configuration file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CHANGES: dict[str, Value] = {"telegram.enabled": True, "telegram.allowed_users":
     ("telegram: {enabled: false}\n", 'telegram: {allowed_users: ["7", "8"], enabled: true}\n'),
     ("telegram: {}\n", 'telegram: {allowed_users: ["7", "8"], enabled: true}\n'),
 ])  # fmt: skip
-def test_only_what_is_meant_changes(before: str, after: str) -> None:
+def test_only_the_given_setting_changes(before: str, after: str) -> None:
     assert with_settings(before, CHANGES) == after
     assert with_settings(after, CHANGES) == after
 
 
 @pytest.mark.parametrize("text", ["telegram: yes\n", "- a\n", "{telegram: {}}\n", "telegram: [\n"])
-def test_what_is_not_written_plainly_is_left_alone(text: str) -> None:
+def test_unusual_yaml_is_not_edited(text: str) -> None:
     with pytest.raises(ConfigError):
         with_settings(text, CHANGES)

@@ -1,4 +1,4 @@
-"""The home: where things are, what is refused, and who may use it."""
+"""Home directory: paths, checks and lock."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_a_relative_home_and_a_tilde_are_made_absolute(tmp_path: Path, monkeypat
 
 
 def test_a_home_whose_name_is_not_utf8_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(HomeError, match=r"udcff.* not UTF-8; set HERMES_HOME") as caught:
+    with pytest.raises(HomeError, match=r"udcff.* not valid UTF-8; set HERMES_HOME") as caught:
         Home.from_environ({"HERMES_HOME": f"{tmp_path}/\udcff\udcfe"})
     str(caught.value).encode()
 
 
-def test_a_home_that_is_a_file_is_told_before_anything_is_looked_for_in_it(tmp_path: Path) -> None:
+def test_home_that_is_a_file_is_refused_first(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomeError, match=r"HERMES_HOME is .*file, which is not a directory"):
         Home.from_environ({"HERMES_HOME": str(tmp_path / "file")})
@@ -92,14 +92,14 @@ def test_an_empty_directory_is_made_private_when_it_is_taken(home: Home) -> None
     assert mode(home.data_dir) == 0o700
 
 
-@pytest.mark.parametrize("what", ["gone", "empty"])
-def test_a_store_that_has_vanished_is_not_made_anew(home: Home, what: str) -> None:
+@pytest.mark.parametrize("what", ["missing", "empty"])
+def test_missing_store_is_not_created_again(home: Home, what: str) -> None:
     prepare(home)
     data = home.store_dir / "data.mdb"
     data.write_bytes(b"stored")
     note_store(home)
     prepare(home)
-    if what == "gone":
+    if what == "missing":
         shutil.rmtree(home.store_dir)
     else:
         data.write_bytes(b"")
@@ -120,7 +120,7 @@ def _exists_and_is_empty(directory: Path) -> bool:
     return directory.is_dir() and not any(directory.iterdir())
 
 
-def test_a_home_with_only_what_a_person_brings_is_taken(home: Home) -> None:
+def test_home_with_only_user_files_is_accepted(home: Home) -> None:
     home.data_dir.mkdir()
     home.config_file.write_text("api: {}\n")
     home.api_key_file.write_text("a-key-of-my-own-making\n")
@@ -150,7 +150,7 @@ def test_a_directory_that_another_program_made_is_refused_untouched(home: Home, 
     for name in names:
         (home.data_dir / name).write_text("theirs")
     before = tree(home.data_dir)
-    with pytest.raises(HomeError, match=r"was made by something else .* set HERMES_HOME") as caught:
+    with pytest.raises(HomeError, match=r"belongs to another program .* set HERMES_HOME") as caught:
         prepare(home)
     assert caught.value.exit_code == 78
     assert tree(home.data_dir) == before
@@ -177,7 +177,7 @@ def test_a_damaged_marker_is_named_with_the_remedy(home: Home, marker: bytes, st
 def test_a_home_of_an_unknown_layout_is_refused(home: Home, marker: bytes) -> None:
     home.data_dir.mkdir(mode=0o700)
     home.marker.write_bytes(marker)
-    with pytest.raises(HomeError, match="this Hermes knows 1"):
+    with pytest.raises(HomeError, match="this Hermes supports 1"):
         prepare(home)
     assert home.marker.read_bytes() == marker
 
@@ -221,11 +221,11 @@ def test_only_a_home_of_ours_is_to_be_closed_to_others(home: Home) -> None:
     assert "chmod" not in str(caught.value)
 
 
-def test_a_directory_that_all_users_share_is_somebody_elses_and_not_to_be_changed(home: Home) -> None:
+def test_shared_directory_is_refused_without_advice_to_chmod(home: Home) -> None:
     home.data_dir.mkdir()
     (home.data_dir / "theirs").touch()
     home.data_dir.chmod(0o1777)
-    with pytest.raises(HomeError, match="was made by something else") as caught:
+    with pytest.raises(HomeError, match="belongs to another program") as caught:
         prepare(home)
     assert "chmod" not in str(caught.value)
 
@@ -265,11 +265,11 @@ def test_a_home_that_is_not_writable_is_refused(public_dir: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_too_long_socket_path_is_refused_before_any_write(tmp_path: Path) -> None:
     fits = tmp_path / ("x" * (107 - len("/hermes.sock") - len(os.fsencode(tmp_path)) - 1))
     prepare(Home.from_environ({"HERMES_HOME": str(fits)}))
     too_long = fits.with_name(f"{fits.name}é")
-    with pytest.raises(HomeError, match=r"109 bytes .* set HERMES_HOME to a shorter directory"):
+    with pytest.raises(HomeError, match=r"109 bytes.* set HERMES_HOME to a shorter directory"):
         prepare(Home.from_environ({"HERMES_HOME": str(too_long)}))
     assert not too_long.exists()
 
@@ -311,7 +311,7 @@ sys.stdin.read()
     lock(home).close()
 
 
-def test_a_lock_file_says_only_who_holds_it_now(home: Home) -> None:
+def test_lock_file_holds_only_the_current_pid(home: Home) -> None:
     prepare(home)
     home.lock_file.write_text("1234567890\n")
     with lock(home):
@@ -322,7 +322,7 @@ def test_a_garbled_lock_file_does_not_hide_that_it_is_held(home: Home) -> None:
     prepare(home)
     with lock(home):
         home.lock_file.write_bytes(b"\xff\0not a pid")
-        with pytest.raises(AlreadyRunningError, match="its pid is not known") as caught:
+        with pytest.raises(AlreadyRunningError, match="pid unknown") as caught:
             lock(home)
     assert caught.value.pid is None
     assert mode(home.lock_file) == 0o600
@@ -424,11 +424,11 @@ def test_a_configured_key_file_is_read_but_never_made(home: Home, tmp_path: Path
     [
         (Path.mkdir, "cannot be read: it is a directory"),
         (os.mkfifo, "cannot be read: it is not a regular file"),
-        (lambda path: path.symlink_to("nowhere"), "cannot be read: it is a link to a file that is not there"),
+        (lambda path: path.symlink_to("nowhere"), "cannot be read: it is a link to a missing file"),
     ],
     ids=["directory", "pipe", "dangling link"],
 )
-def test_what_stands_in_the_place_of_the_key_or_the_configuration_is_told(
+def test_key_or_config_that_is_not_a_regular_file_is_reported(
     home: Home, make: Callable[[Path], None], problem: str
 ) -> None:
     prepare(home)

@@ -1,4 +1,4 @@
-"""Log lines: where they go, what is masked, and that a log that cannot be written hurts nobody."""
+"""Logging: destinations, masking, and logs that cannot be written."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_token_within_a_url_is_masked(home: Home) -> None:
     assert "org/bot***/getMe" in log_file(home).read_text()
 
 
-def test_a_secret_that_is_no_more_than_a_syllable_does_not_eat_the_log(home: Home) -> None:
+def test_short_secret_is_not_masked(home: Home) -> None:
     redact(Secret("the"))
     configure_logging(LogConfig(), home)
     logger.info("the other")
@@ -175,7 +175,7 @@ def test_the_file_is_rotated_and_only_so_many_are_kept(home: Home) -> None:
     assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
 
 
-def test_a_restart_goes_on_in_the_same_file(home: Home) -> None:
+def test_restart_appends_to_the_same_log_file(home: Home) -> None:
     for _ in range(2):
         configure_logging(LogConfig(), home)
         logger.info("again")
@@ -194,7 +194,7 @@ class Stuck(io.StringIO):
         return super().write(text)
 
 
-def test_a_terminal_that_nobody_reads_holds_up_nobody_and_says_what_it_dropped() -> None:
+def test_blocked_terminal_does_not_block_and_reports_dropped_lines() -> None:
     stream = Stuck()
     terminal = Terminal(stream)
     for number in range(5000):
@@ -218,11 +218,9 @@ class Writes(io.StringIO):
         return len(text)
 
 
-def test_what_is_printed_comes_in_one_piece_after_what_was_logged(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_printed_text_follows_pending_log_lines(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr(log, "_TERMINAL_PATIENCE_S", 30.0)
+    monkeypatch.setattr(log, "_TERMINAL_TIMEOUT_S", 30.0)
     monkeypatch.setattr(sys, "stderr", Writes(written))
     monkeypatch.setattr(sys, "stdout", Writes(written))
     configure_logging(LogConfig(), home)
@@ -234,13 +232,13 @@ def test_what_is_printed_comes_in_one_piece_after_what_was_logged(
     assert written[-1] == "two\nlines\n"
 
 
-def test_a_terminal_that_nobody_reads_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flush_of_a_blocked_terminal_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stuck()
     terminal = Terminal(stream)
     terminal.write("one\n")
     terminal.catch_up()
     assert not stream.getvalue()
-    monkeypatch.setattr(log, "_TERMINAL_PATIENCE_S", 30.0)
+    monkeypatch.setattr(log, "_TERMINAL_TIMEOUT_S", 30.0)
     stream.read_again.set()
     terminal.catch_up()
     assert stream.getvalue() == "one\n"

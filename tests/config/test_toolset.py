@@ -1,4 +1,4 @@
-"""The names that settings may choose tools by are those of the tools there are."""
+"""Names of tools in settings match the tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
 def test_a_name_may_be_that_of_a_tool_or_a_toolset() -> None:
     assert [complaint_about_tool(name) for name in ("file", "read_file")] == ["", ""]
     assert complaint_about_tool("reed_file").endswith("did you mean read_file?")
-    assert "there are clarify, file" in complaint_about_tool("quux")
+    assert "known names: clarify, file" in complaint_about_tool("quux")
 
 
 def test_guidance_in_the_prompt_is_for_tools_that_exist() -> None:

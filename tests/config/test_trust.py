@@ -1,4 +1,4 @@
-"""Which directories an agent may work in, and where a conversation works."""
+"""Trusted directories, and the working directory of a conversation."""
 
 from __future__ import annotations
 

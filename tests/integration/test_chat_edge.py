@@ -173,4 +173,4 @@ def test_what_setup_wrote_is_all_that_the_daemon_needs(server: TelegramServer) -
         server.until(lambda: server.replies(ANN)[-1:] == ["hello"])
         assert TOKEN not in daemon.stderr()
         again = daemon.hermes("setup", "telegram", "--base-url", server.base_url, "--no-hello", stdin=token)
-        assert "`hermes restart` makes it talk." in again.stdout
+        assert "Next: run `hermes restart`." in again.stdout

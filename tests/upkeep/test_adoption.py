@@ -1,4 +1,4 @@
-"""Imports: ids, keys and open work, and that a round trip through a store changes nothing."""
+"""Imports: ids, keys, open work, and round trips through a store."""
 
 from __future__ import annotations
 
@@ -121,17 +121,17 @@ def test_a_conversation_keeps_its_ids_and_its_key_where_they_are_free() -> None:
     assert engine.pending() == []
 
 
-def test_what_is_here_already_is_refused() -> None:
+def test_stored_conversation_is_refused() -> None:
     engine = MemoryEngine()
     take_in(engine, a_lineage())
-    with pytest.raises(BadInputError, match="a, b: here already"):
+    with pytest.raises(BadInputError, match=r"already stored .*: a, b"):
         take_in(engine, a_lineage())
 
 
-def test_what_went_on_here_since_is_refused_too() -> None:
+def test_continued_conversation_is_refused() -> None:
     engine = MemoryEngine()
     take_in(engine, a_talk(3))
-    with pytest.raises(BadInputError, match="here already"):
+    with pytest.raises(BadInputError, match="already stored"):
         take_in(engine, a_talk(2))
 
 
@@ -147,7 +147,7 @@ def test_where_an_id_is_taken_the_whole_conversation_gets_new_ones() -> None:
     assert exported_from(engine, A) == a_talk(2)
 
 
-def test_a_key_that_means_another_session_here_goes_on_meaning_that() -> None:
+def test_key_in_use_is_not_taken_over() -> None:
     engine = MemoryEngine()
     take_in(engine, a_talk(2))
     adoption = take_in(engine, a_lineage())
@@ -168,7 +168,7 @@ def test_open_work_does_not_begin_by_itself() -> None:
     assert head.phase == Phase.SUSPENDED
     assert head.turn is not None
     assert isinstance(engine.log(A)[-1].record, Suspended)
-    with pytest.raises(BadInputError, match="here already"):
+    with pytest.raises(BadInputError, match="already stored"):
         take_in(engine, a_talk(open_turn=True))
 
 
@@ -219,9 +219,9 @@ def test_import_brings_no_authority_unless_it_is_trusted() -> None:
 def test_untrusted_import_is_not_imported_again(*, trust: bool) -> None:
     engine = MemoryEngine()
     take_in(engine, with_authority(), trust=False)
-    with pytest.raises(BadInputError, match="here already"):
+    with pytest.raises(BadInputError, match="already stored"):
         take_in(engine, with_authority(), trust=False)
     engine = MemoryEngine()
     take_in(engine, a_talk(), trust=trust)
-    with pytest.raises(BadInputError, match="here already"):
+    with pytest.raises(BadInputError, match="already stored"):
         take_in(engine, a_talk(), trust=not trust)

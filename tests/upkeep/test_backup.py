@@ -1,4 +1,4 @@
-"""Backups of a home and their return, by the functions that make them: what is in, what is not, what is refused."""
+"""Backup and restore of a home: contents, left-out files, and refused archives."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ def names_in(archive: Path) -> set[str]:
         return set(file.getnames())
 
 
-# ---------------------------------------------------------------- in
+# ---------------------------------------------------------------- backup
 
 
 @pytest.mark.parametrize("name", ["b.tar", "b.tar.gz", "b.tgz"])
-def test_a_backup_holds_what_matters_and_no_secret(tmp_path: Path, name: str) -> None:
+def test_backup_contents_exclude_secrets(tmp_path: Path, name: str) -> None:
     home = a_home(tmp_path / "home")
     manifest = back_up(home, tmp_path / name)
     assert names_in(tmp_path / name) == {
@@ -150,7 +150,7 @@ def test_the_key_is_in_a_backup_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("there.tar", "is there already"), ("b.zip", "must end in"), ("no/b.tar", "no directory")]
+    ("name", "said"), [("there.tar", "exists already"), ("b.zip", "must end in"), ("no/b.tar", "no directory")]
 )
 def test_a_backup_that_cannot_be_made_leaves_nothing(tmp_path: Path, name: str, said: str) -> None:
     home = a_home(tmp_path / "home")
@@ -161,7 +161,7 @@ def test_a_backup_that_cannot_be_made_leaves_nothing(tmp_path: Path, name: str, 
     assert (tmp_path / "there.tar").read_text() == "mine"
 
 
-def test_what_an_interrupted_backup_left_is_cleared_away(tmp_path: Path) -> None:
+def test_remains_of_an_interrupted_backup_are_removed(tmp_path: Path) -> None:
     home = a_home(tmp_path / "home")
     (home.data_dir / "backup.part" / "store").mkdir(parents=True)
     (home.data_dir / "backup.part" / "junk").write_text("half")
@@ -169,7 +169,7 @@ def test_what_an_interrupted_backup_left_is_cleared_away(tmp_path: Path) -> None
     assert "junk" not in names_in(tmp_path / "b.tar")
 
 
-def test_a_damaged_store_is_backed_up_as_it_is_and_told(tmp_path: Path) -> None:
+def test_damaged_store_is_backed_up_and_reported(tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", "x" * 9000)
     data = home.store_dir / "data.mdb"
     content = data.read_bytes()
@@ -181,10 +181,10 @@ def test_a_damaged_store_is_backed_up_as_it_is_and_told(tmp_path: Path) -> None:
     assert restored.problems == manifest.problems
 
 
-# ---------------------------------------------------------------- out
+# ---------------------------------------------------------------- restore
 
 
-def test_a_restore_puts_everything_back_and_keeps_what_was_there(tmp_path: Path) -> None:
+def test_restore_replaces_and_keeps_old_contents(tmp_path: Path) -> None:
     first = a_home(tmp_path / "first", "first")
     back_up(first, tmp_path / "b.tar.gz")
     home = a_home(tmp_path / "second", "second")
@@ -273,14 +273,12 @@ def rewritten(source: Path, target: Path, change: str) -> None:
         ("store/data.mdb", "'store/data.mdb' is damaged"),
         ("SOUL.md", "'SOUL.md' is damaged"),
         ("newer", "it has format 9"),
-        ("escape", "leads out of the home"),
+        ("escape", "is outside of the home"),
         ("missing", "1 of its files are missing, 'SOUL.md'"),
         ("more", "it holds 'more'"),
     ],
 )
-def test_an_archive_that_is_not_what_was_made_is_refused_and_changes_nothing(
-    tmp_path: Path, change: str, said: str
-) -> None:
+def test_changed_archive_is_refused_and_changes_nothing(tmp_path: Path, change: str, said: str) -> None:
     back_up(a_home(tmp_path / "first", "first"), tmp_path / "b.tar")
     rewritten(tmp_path / "b.tar", tmp_path / "bad.tar", change)
     home = a_home(tmp_path / "second", "second")
@@ -362,7 +360,7 @@ def test_progress_goes_up_to_the_whole(tmp_path: Path) -> None:
         assert steps[-1][0] == steps[-1][1]
 
 
-# ---------------------------------------------------------------- who vouches for it
+# ---------------------------------------------------------------- trust
 
 
 def without_seal(source: Path, target: Path, seal: bytes | None) -> None:
@@ -513,11 +511,11 @@ def test_entry_with_a_huge_description_is_refused(tmp_path: Path) -> None:
         entry = tarfile.TarInfo("manifest.json")
         entry.pax_headers = {"comment": "x" * (1 << 20)}
         bomb.addfile(entry, io.BytesIO())
-    with pytest.raises(BackupError, match="excessive size"):
+    with pytest.raises(BackupError, match="header of an entry is too large"):
         unpack(tmp_path / "bomb.tar.gz", tmp_path / "out", quiet, untrusted=True)
 
 
-def test_file_of_another_size_than_the_manifest_says_is_not_written(tmp_path: Path) -> None:
+def test_file_with_a_wrong_size_is_not_written(tmp_path: Path) -> None:
     back_up(a_home(tmp_path / "home"), tmp_path / "b.tar")
     with tarfile.open(tmp_path / "b.tar") as old, tarfile.open(tmp_path / "bad.tar", "w") as new:
         for entry in old:
@@ -529,6 +527,6 @@ def test_file_of_another_size_than_the_manifest_says_is_not_written(tmp_path: Pa
                 content = bytes(5 << 20)
             entry.size = len(content)
             new.addfile(entry, io.BytesIO(content))
-    with pytest.raises(BackupError, match="its size is not that in the manifest"):
+    with pytest.raises(BackupError, match="its size differs from the manifest"):
         unpack(tmp_path / "bad.tar", tmp_path / "out", quiet, untrusted=True)
     assert not (tmp_path / "out" / "SOUL.md").exists()

@@ -1,4 +1,4 @@
-"""After a restore: who owns the files, which processes forbid it, and what a person has to do next."""
+"""Restore: file owners, running processes, and next steps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`hermes chat`: a conversation on the terminal, or one question in a script.
 
-It speaks to the running daemon over the admin socket, or to one it starts inside itself when there is none.
+It talks to the running daemon over the admin socket. If none runs, it starts one inside this process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, printable, say
+from hermes.cli.output import one_line, print_json, print_text, printable
 from hermes.cli.parser import add_session, seconds
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.values import dataclass
@@ -26,60 +26,57 @@ if TYPE_CHECKING:
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
 
-_LOOK_BACK = 4  # messages
+_LAST_MESSAGES = 4  # shown when a session is resumed
 
 
 class TimedOutError(HermesError):
-    exit_code = 124  # as of timeout(1)
+    exit_code = 124  # as timeout(1)
 
 
 def add_commands(commands: Commands) -> None:
     parser = commands.add(
         "chat",
         _run,
-        "Talk to Hermes on the terminal. Ctrl-C stops an answer; /quit, Ctrl-D or Ctrl-C at the empty prompt leaves.",
+        "Talk to Hermes on the terminal. Ctrl-C stops an answer; /quit, Ctrl-D or Ctrl-C at an empty prompt exits.",
         examples=(
             "  hermes chat\n"
-            "  hermes chat -r -                        go on with the last session\n"
+            "  hermes chat -r -                        continue the last session\n"
             "  hermes chat -z 'What is the capital of Peru?'\n"
             "  git diff | hermes chat -z 'Write a commit message for this'\n"
             "  hermes chat -z - --json < question.txt\n\n"
-            "Commands run in the directory where a new conversation is started, if you trust it: you are asked the\n"
-            "first time, or --trust says so. Without a terminal, and in your home directory, nobody is asked, and\n"
-            "commands run where terminal.cwd says.\n\n"
-            "A single question (-z) that needs a permission or an answer ends with exit code 3 and says on stderr\n"
-            "how to give it; one that takes longer than --timeout is stopped and ends with 124, as by Ctrl-C with\n"
-            "130. What was asked is stored: stderr says how to see its answer."
+            "Tools run in the directory where a new conversation is started, if you trust it. You are asked "
+            "once, or\n"
+            "pass --trust. Without a terminal, and in your home directory, tools run in terminal.cwd instead.\n\n"
+            "Exit codes of a single question (-z): 3 if it needs an approval or an answer, 124 if --timeout stopped\n"
+            "it, 130 if Ctrl-C stopped it. The question is stored in each case; stderr tells how to continue."
         ),
         json=True,
     )
-    add_session(parser, "-r", "--resume", help="go on with this session; - is the last one")
+    add_session(parser, "-r", "--resume", help="continue this session; - is the last active one")
     parser.add_argument(
         "-z",
         "--oneshot",
         metavar="QUESTION",
-        help="print only the answer to this question, together with what is piped in; - takes it all from the pipe",
+        help="ask one question and print only the answer; piped input is appended; - reads the question from stdin",
     )
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop a single question after so many seconds")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop a single question after S seconds")
     parser.add_argument(
-        "--trust", action="store_true", help="let the agent work in this directory, now and from now on"
+        "--trust", action="store_true", help="trust this directory: let the agent work in it, now and later"
     )
-    parser.add_argument(
-        "--yolo", action="store_true", help="permit everything that is asked for, as long as this chat runs"
-    )
+    parser.add_argument("--yolo", action="store_true", help="auto-approve all tool calls in this chat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonConnection:
     client: AdminClient
     model: str
-    inside: bool  # this process: it ends with the chat
+    inside: bool  # in this process; it ends with the chat
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for option, given in (("--json", args.json), ("--timeout", args.timeout is not None)):
         if given and args.oneshot is None:
-            args.usage_error(f"{option} goes with -z")
+            args.usage_error(f"{option} needs -z")
     question = None if args.oneshot is None else _question(args.oneshot)
     with _daemon(environ) as daemon:
         workdir = None if args.resume is not None else _workdir(args, environ, asks=question is None)
@@ -88,7 +85,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             return _answer_one(conversation, daemon.client, question, args, inside=daemon.inside)
         from hermes.cli.chat.dialogue import Dialogue
 
-        say(_opening(daemon, greeting))
+        print_text(_opening(daemon, greeting))
         resumed = args.resume is not None
         return Dialogue(conversation, daemon.client, yolo=args.yolo, inside=daemon.inside, resumed=resumed).run()
 
@@ -112,39 +109,41 @@ def _daemon(environ: Mapping[str, str]) -> Iterator[DaemonConnection]:
 
 
 def _model(info: Mapping[str, object]) -> str:
-    return one_line(str(info.get("model") or "of an unknown name"))
+    return one_line(str(info.get("model") or "unknown"))
 
 
 def _opening(daemon: DaemonConnection, greeting: str) -> str:
     if daemon.inside:
-        alone = f"No daemon runs, so this chat has one inside: model {daemon.model}, and its work ends with the chat."
-        return f"{alone}\n{greeting} /quit leaves."
-    return f"{greeting} The model is {daemon.model}; /quit leaves."
+        alone = (
+            f"No daemon runs: this chat starts its own, with model {daemon.model}. Its work stops when the chat ends."
+        )
+        return f"{alone}\n{greeting} /quit exits."
+    return f"{greeting} Model: {daemon.model}. /quit exits."
 
 
 def _workdir(args: argparse.Namespace, environ: Mapping[str, str], *, asks: bool) -> str | None:
-    from hermes.cli.commands.workdir import chosen_workdir
+    from hermes.cli.chat.workdir import chosen_workdir
     from hermes.config.home import Home
 
     return chosen_workdir(Home.from_environ(environ), trust=args.trust, asks=asks)
 
 
 def _conversation(client: AdminClient, resumed: str | None, workdir: str | None) -> tuple[Conversation, str]:
-    """With the live end of a session's line, or under an id of our own that nobody has used yet; and how it opens."""
+    """Return a conversation, resumed or under a new session id, and its greeting."""
     from hermes.cli.chat.conversation import Conversation
     from hermes.cli.chat.opening import describe
 
     if resumed is not None:
         from hermes.cli.client import session_path
-        from hermes.cli.session_lookup import meant_by
+        from hermes.cli.session_lookup import resolve_session
 
-        session = meant_by(client, resumed)
-        view = client.get(session_path(session), tail=_LOOK_BACK)
+        session = resolve_session(client, resumed)
+        view = client.get(session_path(session), tail=_LAST_MESSAGES)
         return Conversation(client, view["session"]["id"]), "\n".join(describe(view, session))
     import secrets
 
     session = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
-    where = f" It works in {one_line(workdir)}." if workdir else ""
+    where = f" Working directory: {one_line(workdir)}." if workdir else ""
     return Conversation(client, session, workdir), f"Session {session}.{where}"
 
 
@@ -153,7 +152,7 @@ def _conversation(client: AdminClient, resumed: str | None, workdir: str | None)
 
 def _question(given: str) -> str:
     text = _piped() if given == "-" else "\n\n".join(filter(None, [given, _piped() if _is_piped() else ""]))
-    text = text.encode("utf-8", "replace").decode()  # an argument can hold bytes that are not text
+    text = text.encode("utf-8", "replace").decode()  # an argument can hold bytes that are not UTF-8
     if not text.strip():
         raise HermesError("the question is empty")
     return text
@@ -164,7 +163,7 @@ def _piped() -> str:
 
 
 def _is_piped() -> bool:
-    """Only pipes and files: reading anything else (a terminal, a service's idle socket) would wait for ever."""
+    """Return whether stdin is a pipe or a file. Reading a terminal or an idle socket would block forever."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):  # closed, or not a real file
@@ -180,7 +179,7 @@ def _answer_one(
     if is_command(question) and "\n" not in question.strip():
         reply = conversation.command(question.strip())
         if reply.turn is None:
-            return _tell(conversation, reply, args)
+            return _print_reply(conversation, reply, args)
         facts = conversation.watch(reply.turn)
     else:
         facts = conversation.ask(question)
@@ -191,43 +190,45 @@ def _answer_one(
     try:
         text = _only_answer(conversation, facts, args, inside=inside)
     except KeyboardInterrupt:
-        _aside(_ended(conversation, "stopped by Ctrl-C"))
+        _print_notice(_stop_turn(conversation, "stopped by Ctrl-C"))
         raise
     except TimedOutError as error:
-        raise TimedOutError(f"{error}; {_ended(conversation, f'it took longer than {args.timeout:g} s')}") from None
+        raise TimedOutError(
+            f"{error}; {_stop_turn(conversation, f'it took longer than {args.timeout:g} s')}"
+        ) from None
     except TurnFailedError as error:
         if conversation.turn is None:
             raise
-        raise HermesError(f"{error} (try it again with: hermes chat -r {conversation.session} -z /retry)") from error
+        raise HermesError(f"{error} (to try again: hermes chat -r {conversation.session} -z /retry)") from error
     last = conversation.last
     if args.json:
         print_json({"session_id": conversation.session, "text": text, **last})
         return 0
     if last["notice"]:
-        _aside(last["notice"])
+        _print_notice(last["notice"])
     if last["finish_reason"] == "length":
-        _aside("the answer was cut off: the model may not write more at once")
+        _print_notice("the answer was cut off at the output limit of the model")
     print(printable(text) if sys.stdout.isatty() else text)
     return 0
 
 
-def _tell(conversation: Conversation, reply: CommandResult, args: argparse.Namespace) -> int:
-    """What a command said that began no turn."""
+def _print_reply(conversation: Conversation, reply: CommandResult, args: argparse.Namespace) -> int:
+    """Print the reply to a command that started no turn."""
     if args.json:
         print_json({"session_id": conversation.session, "text": reply.text, "ok": reply.ok})
     elif reply.ok:
-        say(printable(reply.text))
+        print_text(printable(reply.text))
     else:
-        say(f"hermes: {printable(reply.text)}", file=sys.stderr)
+        print_text(f"hermes: {printable(reply.text)}", file=sys.stderr)
     return 0 if reply.ok else 1
 
 
 def _only_answer(
     conversation: Conversation, answer: Generator[Fact], args: argparse.Namespace, *, inside: bool
 ) -> str:
-    """What was said after the last tool call: everything before it was on the way to the answer."""
+    """Return the text after the last tool call."""
     from hermes.cli.chat.fact import NoticeShown, QuestionShown, Text, TextDiscarded, ToolCallBegan
-    from hermes.cli.commands.waiting import WaitingError, details
+    from hermes.cli.chat.turn_question import WaitingError, details
 
     texts: list[str] = []
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
@@ -239,32 +240,32 @@ def _only_answer(
                 case ToolCallBegan() | TextDiscarded():
                     texts.clear()
                 case NoticeShown(text=text):
-                    _aside(text)
+                    _print_notice(text)
                 case QuestionShown(approval=True) if args.yolo:
                     conversation.answer(fact, "once")
-                    _aside(f"allowed by --yolo: {' '.join(details(fact))}")
+                    _print_notice(f"allowed by --yolo: {' '.join(details(fact))}")
                 case QuestionShown():
                     raise WaitingError(conversation.session, fact, inside=inside)
                 case _:
                     pass
             if deadline is not None and time.monotonic() > deadline:
-                raise TimedOutError(f"there was no answer within {args.timeout:g} s")
+                raise TimedOutError(f"no answer within {args.timeout:g} s")
     return "".join(texts)
 
 
-def _ended(conversation: Conversation, reason: str) -> str:
-    """What became of the turn that nobody waits for any longer."""
+def _stop_turn(conversation: Conversation, reason: str) -> str:
+    """Stop the turn, and return what is stored of it."""
     from hermes.cli.chat.conversation import kept
 
     session = conversation.session
     try:
         conversation.stop(reason)
     except NotRunningError:
-        return f"no daemon runs that could stop the turn. {kept(session)}"
+        return f"no daemon runs to stop the turn. {kept(session)}"
     if conversation.turn is None:
-        return f"the question was not confirmed and may not be stored (hermes show {session})"
-    return f"the turn was stopped, the question is stored (hermes show {session})"
+        return f"the daemon did not confirm the question: it may not be stored (see: hermes show {session})"
+    return f"the turn was stopped; the question is stored (see: hermes show {session})"
 
 
-def _aside(text: str) -> None:
-    say(f"hermes: {one_line(text)}", file=sys.stderr)
+def _print_notice(text: str) -> None:
+    print_text(f"hermes: {one_line(text)}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""One session, as a person on a terminal meets it: what state it is in, what they say, what comes back.
+"""Client side of one session for `hermes chat`: submit messages and commands, follow answers.
 
-What comes back is a stream of small facts; whoever shows them decides how.
+An answer is a stream of facts (fact.py); the views decide how to show them.
 """
 
 from __future__ import annotations
@@ -37,96 +37,96 @@ if TYPE_CHECKING:
     from hermes.cli.chat.fact import Fact
     from hermes.cli.client import AdminClient, Feed
 
-_STOPPING = "stopping"  # the code of an answer that a stop has cut off, and of a message that came too late for it
-_CANCELLED = "cancelled"  # the code of a turn that somebody stopped
+_STOPPING = "stopping"  # error code of an answer or message that a stop of the daemon cut off
+_CANCELLED = "cancelled"  # error code of a turn that was stopped
 _NO_SUCH_RUN = "run_not_found"
-_CONFIRMED_S = 10.0  # within which a message is on disk
-_LOOK_UP_S = 0.5
-_LOOK_BACK = 20  # messages, among which is the call that was just refused
-_PATIENCE_S = 3.0  # of silence, before it is said what is waited for
-_TURN_PREFIX = "chatcmpl-"  # in front of a turn's id, where it is the id of a chunk
+_CONFIRM_TIMEOUT_S = 10.0  # for a message to be on disk
+_POLL_S = 0.5
+_LAST_MESSAGES = 20  # of the transcript, to find a call that was just refused
+_HINT_AFTER_S = 3.0  # of silence, then a notice explains the wait
+_TURN_PREFIX = "chatcmpl-"  # a chunk's id is this and the turn id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What the daemon said to a command, and the turn that this began, if any."""
+    """Reply of the daemon to a slash command, and the turn that it started, if any."""
 
     ok: bool
     text: str
     turn: str | None
-    choices: tuple[str, ...] = ()  # it asks, and is to be given again with one of these
+    choices: tuple[str, ...] = ()  # it asks back: repeat the command with one of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedTurn:
-    """A message that the daemon has, and what comes back for it, to be told later."""
+    """Message that the daemon has stored, with the stream of its answer, to be shown later."""
 
     text: str
     turn: str
-    handling: str  # queued, steering, interrupting, answer or started; empty: the daemon does not say
+    handling: str  # queued, steering, interrupting, answer or started; empty if unknown
     feed: Feed
     first: tuple[str, str]
 
 
 class StoppedError(HermesError):
-    """The turn was ended by somebody: no failure."""
+    """The turn was stopped by a person; this is not a failure."""
 
 
 class TurnFailedError(HermesError):
-    """The turn ended without an answer; what was said is stored."""
+    """The turn ended without an answer; the message is stored."""
 
 
 _COMMAND = re.compile(r"/[a-z-]+(\s|$)", re.IGNORECASE)
 
 
 def is_command(text: str) -> bool:
-    """Not everything behind a slash: people talk about paths."""
+    """Return whether the text is a slash command, and not a path."""
     return _COMMAND.match(text) is not None
 
 
 def kept(session: str) -> str:
-    """What becomes of a turn whose daemon is gone."""
+    """Return what happens to a turn whose daemon is gone, and how to see its answer."""
     return (
-        "The message is stored and the answer will be finished when a daemon runs again: "
-        f"hermes show {session}; go on with: hermes chat -r {session}"
+        "The message is stored and the turn resumes when a daemon runs again. "
+        f"See the answer with: hermes show {session}; continue with: hermes chat -r {session}"
     )
 
 
 class Conversation:
     def __init__(self, client: AdminClient, session: str, workdir: str | None = None) -> None:
-        """`workdir` is where the agent works in sessions that begin here; None leaves that to the daemon."""
-        self.session = session  # follows the session when it goes on under another id
-        self.turns: set[str] = set()  # those that were answered here
-        self.last: dict[str, Any] = {}  # what the last answer said about itself
+        """`workdir` is the working directory of sessions started here; None uses the daemon's default."""
+        self.session = session  # updated when the session continues under another id
+        self.turns: set[str] = set()  # turns that were shown here
+        self.last: dict[str, Any] = {}  # metadata of the last answer
         self._client = client
-        self._turn: str | None = None  # the one that is being answered
+        self._turn: str | None = None  # being answered
         self._workdir = workdir
-        self._placed = ""  # the last session that the daemon was told the directory of
-        self._begun: set[str] = set()  # calls that ran, or that somebody was asked for
+        self._workdir_sent_to = ""  # the last session whose directory was sent
+        self._begun: set[str] = set()  # calls that ran or needed approval
 
     @property
     def turn(self) -> str | None:
-        """The one that is being answered, as soon as the daemon has confirmed it."""
+        """Return the turn that is being answered, once the daemon has confirmed it."""
         return self._turn
 
     def ask(self, text: str) -> Generator[Fact]:
-        """The answer, fact by fact as it comes."""
+        """Submit a message and yield the facts of its answer."""
         self._begin()
         with self._post(text) as feed:
-            yield from self._told(feed.looking_up(_LOOK_UP_S))
+            yield from self._answer_facts(feed.poll(_POLL_S))
 
-    def say(self, text: str) -> SubmittedTurn:
-        """At once, also while another answer comes. Back as soon as the daemon has it on disk."""
+    def submit(self, text: str) -> SubmittedTurn:
+        """Submit a message, also while another answer runs. Return when the daemon has stored it."""
         with ExitStack() as stack:
             feed = stack.enter_context(self._post(text))
             try:
-                first = next(feed.looking_up(_CONFIRMED_S), None)
+                first = next(feed.poll(_CONFIRM_TIMEOUT_S), None)
             except LostError as error:
                 raise self._lost(stored=False) from error
             except AdminError as error:
                 raise _while_stopping(error) from error
             if first is None:
-                raise HermesError("the daemon has not confirmed the message, which may not be stored")
+                raise HermesError("the daemon did not confirm the message: it may not be stored")
             stack.pop_all()
         chunk = json.loads(first[1])
         turn = str(chunk.get("id") or "").removeprefix(_TURN_PREFIX)
@@ -135,10 +135,10 @@ class Conversation:
         return SubmittedTurn(text=text, turn=turn, handling=handling, feed=feed, first=first)
 
     def answer_to(self, sent: SubmittedTurn) -> Generator[Fact]:
-        """As of `ask`, with all that came since it was said."""
+        """Yield the facts of the answer to a submitted message, from its start."""
         self._begin()
         with sent.feed as feed:
-            yield from self._told(chain([sent.first], feed.looking_up(_LOOK_UP_S)))
+            yield from self._answer_facts(chain([sent.first], feed.poll(_POLL_S)))
 
     def _begin(self, turn: str | None = None) -> None:
         self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
@@ -146,7 +146,7 @@ class Conversation:
 
     def _post(self, text: str) -> Feed:
         if "\0" in text:
-            raise HermesError("the text holds a NUL character")
+            raise HermesError("the message contains a NUL character")
         self._send_workdir()
         body = {
             "model": "hermes",
@@ -158,31 +158,31 @@ class Conversation:
         return self._client.follow("POST", "/v1/chat/completions", body, headers)
 
     def _send_workdir(self) -> None:
-        """Before a session's first message: its prompt names the directory."""
-        if self._workdir is None or self._placed == self.session:
+        """Set the working directory before the first message of a session, whose prompt names it."""
+        if self._workdir is None or self._workdir_sent_to == self.session:
             return
         try:
             self._client.post(f"{session_path(self.session)}/workdir", {"path": self._workdir})
         except AdminError as error:
-            if not error.is_unknown_address:  # else a daemon of another version, which has one directory for all
+            if not error.is_unknown_address:  # an older daemon has one directory for all
                 raise
-        self._placed = self.session
+        self._workdir_sent_to = self.session
 
-    def _told(self, arrivals: Iterable[tuple[str, str] | None]) -> Generator[Fact]:
+    def _answer_facts(self, arrivals: Iterable[tuple[str, str] | None]) -> Generator[Fact]:
         data = ""
-        hint_at: float | None = time.monotonic() + _PATIENCE_S
+        hint_at: float | None = time.monotonic() + _HINT_AFTER_S
         try:
             for arrived in arrivals:
                 if arrived is None:
                     yield Quiet()
                     if hint_at is not None and time.monotonic() > hint_at:
                         hint_at = None
-                        yield from self._what_is_waited_for()
+                        yield from self._waiting_notice()
                     continue
                 event, data = arrived
                 for fact in self._facts(event, data):
                     hint_at = None
-                    yield self._completed(fact)
+                    yield self._with_summary(fact)
         except LostError as error:
             raise self._lost(stored=bool(data)) from error
         except AdminError as error:
@@ -191,14 +191,14 @@ class Conversation:
             raise HermesError("the answer was cut off")
 
     def watch(self, turn: str) -> Generator[Fact]:
-        """The same for a turn that was begun before, by a command say. Its text comes at once, when it is whole."""
+        """Yield the facts of a turn that was started elsewhere, such as by a command. Its text comes in one piece."""
         self._begin(turn)
         self.turns.add(turn)
         with self._client.follow("GET", f"/events?{urlencode({'session': self.session})}") as feed:
-            asked = self.pending(turn)  # from before anybody listened
+            asked = self.pending(turn)  # asked before the subscription
             if asked is not None:
-                yield self._completed(asked)
-            for arrived in feed.looking_up(_LOOK_UP_S):
+                yield self._with_summary(asked)
+            for arrived in feed.poll(_POLL_S):
                 if arrived is None:
                     yield Quiet()
                     if (end := self._end_of(turn)) is not None:
@@ -220,11 +220,11 @@ class Conversation:
                     raise _failed(failure["message"], failure["kind"])
                 for fact in of_event(event, fields):
                     if not (isinstance(fact, QuestionShown) and asked is not None and fact.call == asked.call):
-                        yield self._completed(fact)
+                        yield self._with_summary(fact)
         yield from self.watch(turn)
 
     def _end_of(self, turn: str) -> str | None:
-        """The answer, when the turn ended while nobody looked: others may have begun since."""
+        """Return the answer if the turn has ended unnoticed, else None."""
         run = TurnToken(session=SessionId(self.session), turn=TurnId(turn)).text(RUN)
         try:
             found = self._client.get(f"/v1/runs/{run}")
@@ -233,7 +233,7 @@ class Conversation:
                 raise
             if self.is_open(turn):
                 return None
-            raise HermesError(f"the turn is not in this session any more: hermes show {self.session}") from error
+            raise HermesError(f"the turn is no longer in this session (see: hermes show {self.session})") from error
         if found["error"] is not None:
             raise _failed(found["error"]["message"], found["error"]["code"])
         if found["status"] != "completed":
@@ -242,7 +242,7 @@ class Conversation:
         return str(found["output"] or "")
 
     def pending(self, turn: str | None = None) -> QuestionShown | None:
-        """What somebody is asked now, by this turn or by any."""
+        """Return the open question of this turn, or of any turn."""
         found = self._pending()
         if found is None or turn not in (None, found["turn_id"]):
             return None
@@ -255,7 +255,7 @@ class Conversation:
         )
 
     def is_open(self, turn: str) -> bool:
-        """Whether it runs or waits its turn."""
+        """Return whether the turn runs or is queued."""
         view = self._client.get(f"/api{session_path(self.session)}")
         waiting = [each["turn_id"] for each in view.get("queue") or ()]
         return turn in (view["session"]["running_turn"], *waiting)
@@ -267,7 +267,7 @@ class Conversation:
     def _pending(self) -> Mapping[str, Any] | None:
         try:
             found: Mapping[str, Any] | None = self._client.get(f"/api{session_path(self.session)}").get("pending")
-        except AdminError:  # there is no such session, and so nobody who asks
+        except AdminError:  # there is no such session
             return None
         return found
 
@@ -276,9 +276,9 @@ class Conversation:
         return pending is None or pending["call_id"] != asked.call
 
     def stop(self, reason: str = "stopped by Ctrl-C") -> None:
-        """End the turn that is being answered; it may still wait for another one."""
+        """Stop the turn that is being answered, or remove it from the queue."""
         request = {"reason": reason} | ({"turn_id": self._turn} if self._turn else {})
-        with suppress(AdminError):  # it was not running yet, or not any more
+        with suppress(AdminError):  # it was not running
             self._client.post(f"{session_path(self.session)}/stop", request)
 
     def answer(self, asked: QuestionShown, answer: str) -> None:
@@ -290,7 +290,7 @@ class Conversation:
         except AdminError as error:
             if error.code != "session_not_found":
                 raise
-            answer = self._command_of_nobody(text)
+            answer = self._command_without_session(text)
         self.session = answer.get("session_id") or self.session
         return CommandResult(
             ok=answer.get("ok", True),
@@ -299,26 +299,26 @@ class Conversation:
             choices=tuple(map(str, answer.get("choices") or ())),
         )
 
-    def _command_of_nobody(self, text: str) -> Any:
-        """Before the first message there is no session that it could be given in."""
+    def _command_without_session(self, text: str) -> Any:
+        """Run a command before the first message: there is no session yet."""
         try:
             return self._client.post("/api/commands", {"text": text})
         except AdminError as error:
             if not error.is_unknown_address:
                 raise
-            raise HermesError("there is no session yet: it begins with your first message") from error
+            raise HermesError("there is no session yet: your first message starts it") from error
 
-    # ------------------------------------------------------------ what comes back
+    # ------------------------------------------------------------ events to facts
 
-    def _completed(self, fact: Fact) -> Fact:
-        """With the words for a call that was refused before it began. The transcript has them."""
+    def _with_summary(self, fact: Fact) -> Fact:
+        """Add the summary of a call that was refused before it started, from the transcript."""
         if isinstance(fact, ToolCallBegan | QuestionShown):
             self._begun.add(fact.call)
         if not isinstance(fact, ToolCallEnded) or fact.outcome == "ok" or fact.call in self._begun or fact.summary:
             return fact
         try:
-            transcript = self._client.get(session_path(self.session), tail=_LOOK_BACK)["transcript"]
-        except HermesError:  # the line is shown without
+            transcript = self._client.get(session_path(self.session), tail=_LAST_MESSAGES)["transcript"]
+        except HermesError:  # shown without a summary
             return fact
         made = (call for message in transcript for call in message.get("tool_calls") or ())
         arguments = next((call["function"]["arguments"] for call in made if call.get("id") == fact.call), "")
@@ -328,13 +328,13 @@ class Conversation:
         if data == "[DONE]":
             return
         chunk = json.loads(data)
-        if text := self._piece(chunk):
+        if text := self._text_of(chunk):
             yield Text(text=text)
-        fields = {**chunk, **chunk.get("hermes", {})}  # every event is a chunk as well; ours has a place in it
+        fields = {**chunk, **chunk.get("hermes", {})}  # every event is a chunk with a field for our data
         self.session = fields.get("session_id", self.session)
         yield from of_stream(event, fields)
 
-    def _piece(self, chunk: Mapping[str, Any]) -> str:
+    def _text_of(self, chunk: Mapping[str, Any]) -> str:
         if "error" in chunk:
             if chunk["error"].get("code") == _STOPPING and self._turn is not None:
                 raise self._lost(stored=True)
@@ -349,16 +349,16 @@ class Conversation:
             "model": chunk.get("model"),
             "finish_reason": choice.get("finish_reason"),
             "usage": chunk.get("usage"),
-            "notice": ours.get("notice"),  # what its person should know: why this is a fresh session, say
+            "notice": ours.get("notice"),  # such as why this is a new session
         }
         self.last |= {name: value for name, value in news.items() if value}
         return choice.get("delta", {}).get("content") or ""
 
-    def _what_is_waited_for(self) -> Iterator[Fact]:
-        """Another turn of this session, if that is what goes first."""
+    def _waiting_notice(self) -> Iterator[Fact]:
+        """Yield a notice if another turn of this session runs first."""
         try:
             session = self._client.get(session_path(self.session), tail=0)["session"]
-        except HermesError:  # not worth an error of its own: the answer will have one
+        except HermesError:  # the answer will report it
             return
         running, name = session["running_turn"], session["id"]
         if running is None or running == self._turn:
@@ -366,22 +366,22 @@ class Conversation:
         if session["phase"] == "waiting":
             how = f"`hermes approve {name}`, `hermes deny {name}` or `hermes answer {name} TEXT`"
             yield NoticeShown(
-                text=f"waiting: an earlier turn of this session needs an answer: {session['reason']}; {how}"
+                text=f"waiting: an earlier turn of this session needs an answer: {session['reason']}; use {how}"
             )
         else:
             since = max(0, round(time.time() - session["since"]))
             yield NoticeShown(
-                text=f"waiting: a turn has been running for {since} s in this session; `hermes stop {name}` ends it"
+                text=f"waiting: a turn has been running for {since} s in this session; `hermes stop {name}` stops it"
             )
 
     def _lost(self, *, stored: bool) -> LostError:
-        """The first event says that the message is on disk."""
+        """Return the error for a lost connection. The first event confirms that the message is stored."""
         if not stored:
             return LostError(
-                "the daemon went away before it confirmed the message, which may not be stored; "
-                f"look with: hermes show {self.session}"
+                "the connection was lost before the daemon confirmed the message: it may not be stored "
+                f"(see: hermes show {self.session})"
             )
-        return LostError(f"the daemon went away in the middle of the answer. {kept(self.session)}")
+        return LostError(f"the daemon stopped in the middle of the answer. {kept(self.session)}")
 
 
 def _failed(message: str, code: str | None) -> HermesError:
@@ -389,19 +389,19 @@ def _failed(message: str, code: str | None) -> HermesError:
 
 
 def _while_stopping(error: AdminError) -> HermesError:
-    """A daemon on its way out is as good as none: the next one takes the message."""
+    """Treat a stopping daemon as none: the next one accepts the message."""
     return NotRunningError(str(error)) if error.code == _STOPPING else error
 
 
 def send(client: AdminClient, session: str, verb: str, body: Mapping[str, str]) -> Any:
-    """What a person can do to a session by a verb of the API; also from outside of a conversation."""
+    """Post to an endpoint of a session, with a clear error if the daemon does not have it."""
     try:
         return client.post(f"/api{session_path(session)}/{verb}", body)
     except AdminError as error:
         if not error.is_unknown_address:
             raise
         raise AdminError(
-            f"the running daemon does not know `{verb}`: it is of another version; restart it",
+            f"the running daemon does not support `{verb}`: it is another version; run `hermes restart`",
             status=error.status,
             code=error.code,
         ) from error

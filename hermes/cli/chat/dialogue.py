@@ -1,6 +1,6 @@
-"""The conversation of `hermes chat`: a prompt, answers, commands, and what a turn asks in between.
+"""Interactive loop of `hermes chat`: prompt, answers, slash commands, and questions of a turn.
 
-What is typed while an answer runs is read line by line and goes to the daemon at once, commands and messages alike.
+Lines typed while an answer runs, messages and commands, go to the daemon immediately.
 """
 
 from __future__ import annotations
@@ -21,13 +21,21 @@ from hermes.cli.chat.keyboard import (
     typed_lines,
 )
 from hermes.cli.chat.news import News
-from hermes.cli.chat.typed_ahead import Ahead, Begun
+from hermes.cli.chat.turn_question import (
+    WaitingError,
+    confirmations,
+    details,
+    expected,
+    headline,
+    parse_answer,
+    prompt,
+)
+from hermes.cli.chat.typed_ahead import Begun, TypedAhead
 from hermes.cli.chat.view import make_view
 from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
-from hermes.cli.commands.waiting import WaitingError, asked_back, details, expected, headline, prompt, understood
-from hermes.cli.next_boot import AWAY_S, life_of, until_back
-from hermes.cli.output import printable, say
+from hermes.cli.next_boot import AWAY_S, current_boot, until_back
+from hermes.cli.output import print_text, printable
 from hermes.domain.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -42,16 +50,16 @@ if TYPE_CHECKING:
 _LEAVE = ("/quit", "/exit", "/q")
 _HELP = """\
 /help               this list
-/quit, /exit, /q    leave, like Ctrl-D; the session stays
-Ctrl-C              stops an answer; at the prompt it clears what is typed, and leaves an empty line
-Alt-Enter           begins a new line of the same message
-Other lines that begin with a slash and a word are commands to the daemon, also while an answer runs.
-Anything else is a message; several lines pasted at once are one. While an answer runs it waits for its turn, is told
-to that turn or interrupts it, as /busy says."""
+/quit, /exit, /q    exit, like Ctrl-D; the session is kept
+Ctrl-C              stop an answer; at the prompt: clear the line, or exit if it is empty
+Alt-Enter           start a new line in the same message
+Other lines that start with a slash and a word are commands for the daemon, also while an answer runs.
+Anything else is a message; lines pasted together are one message. A message typed while an answer runs is queued,
+steers the running turn or interrupts it: see /busy."""
 
 
 class _LeftError(Exception):
-    """The person left in the middle of something."""
+    """The person exited in the middle of a turn."""
 
 
 class Dialogue:
@@ -63,29 +71,29 @@ class Dialogue:
         self._yolo = yolo
         self._inside = inside
         self._interactive = sys.stdin.isatty()
-        self._ahead = Ahead(conversation)
-        self._leaving = False  # as soon as that is done
-        self._asking = False  # somebody is asked, and has not answered
+        self._ahead = TypedAhead(conversation)
+        self._leaving = False  # exit after the running turn
+        self._asking = False  # a question is open on the terminal
         self._news = News(conversation, client, resumed=resumed)
         self._resumed = resumed
-        self._question: dict[str, str] = {}  # what a line means after a command that asks first
+        self._question: dict[str, str] = {}  # command for a typed yes or no, after a command that asks back
 
     def run(self) -> int:
         opened, failed, said = self._conversation.session, False, self._resumed
         try:
             if self._resumed:
-                self._take_up()
+                self._resume_question()
             for message in self._messages():
-                done = self._see_to(message)
+                done = self._handle(message)
                 failed |= not done
                 said |= isinstance(message, str) and bool(message.strip()) and not message.lstrip().startswith("/")
         except _LeftError:
             said = True
         finally:
             for line in self._ahead.close():
-                say(f"(never sent: {printable(line)})")
+                print_text(f"(not sent: {printable(line)})")
         if said or self._conversation.session != opened:
-            print(f"Go on with: hermes chat -r {self._conversation.session}")
+            print(f"Continue with: hermes chat -r {self._conversation.session}")
         return 1 if failed and not self._interactive else 0
 
     def _messages(self) -> Iterator[Later]:
@@ -97,13 +105,13 @@ class Dialogue:
             if self._ahead:
                 later = self._ahead.take()
                 if isinstance(later, str):
-                    say(f"you> {printable(later)}")
+                    print_text(f"you> {printable(later)}")
                 yield later
                 continue
             if self._leaving:
                 return
             try:
-                message = read_message("you> ", self._news.look)
+                message = read_message("you> ", self._news.poll)
             except (EOFError, KeyboardInterrupt):
                 print()
                 return
@@ -114,7 +122,7 @@ class Dialogue:
                 return
             yield message
 
-    def _see_to(self, message: Later) -> bool:
+    def _handle(self, message: Later) -> bool:
         if not isinstance(message, str):
             return self._take_later(message)
         return self._take(message.strip())
@@ -134,13 +142,13 @@ class Dialogue:
         if isinstance(message, Begun) and message.merges and not self._conversation.is_open(message.turn):
             return True
         if message.text:
-            say(f"you> {printable(message.text)}")
+            print_text(f"you> {printable(message.text)}")
         if isinstance(message, SubmittedTurn):
             return self._turn(lambda: self._conversation.answer_to(message))
         return self._turn(lambda: self._conversation.watch(message.turn))
 
-    def _take_up(self) -> None:
-        """What the session asks already. Where nobody types, the next line may be the answer."""
+    def _resume_question(self) -> None:
+        """Show the open question of a resumed session. Without a terminal the next line may be the answer."""
         turn = self._conversation.asking_turn() if self._interactive else None
         if turn is not None:
             self._turn(lambda: self._conversation.watch(turn))
@@ -151,16 +159,16 @@ class Dialogue:
         print(_HELP)
         try:
             listed = self._client.get("/api/commands")["commands"]
-        except (HermesError, KeyError):  # a daemon that takes none
+        except (HermesError, KeyError):  # an older daemon
             return
         print_commands(listed)
 
     def _command(self, text: str) -> bool:
         restarts = text.partition(" ")[0].lower() == "/restart"
-        before = life_of(self._client) if restarts else None
+        before = current_boot(self._client) if restarts else None
         reply = self._reply_to(text)
         if restarts and reply is not None and reply.ok:
-            self._await_life(before, make_view())
+            self._await_boot(before, make_view())
         if reply is None or reply.turn is None:
             return reply is not None and reply.ok
         turn = reply.turn
@@ -172,11 +180,11 @@ class Dialogue:
         except HermesError as error:
             if isinstance(error, NotRunningError) and not self._interactive:
                 raise
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
             return None
         if reply.text:
-            say(printable(reply.text))
-        self._question = asked_back(text, reply.choices)
+            print_text(printable(reply.text))
+        self._question = confirmations(text, reply.choices)
         return reply
 
     # ------------------------------------------------------------ a turn
@@ -191,18 +199,18 @@ class Dialogue:
             view.finish()
             self._conversation.stop()
             print("(stopped)")
-        except (NotRunningError, WaitingError, _LeftError):  # nobody is left to talk to, on one side or the other
+        except (NotRunningError, WaitingError, _LeftError):  # the daemon or the person is gone
             view.finish()
             raise
         except StoppedError as error:
             view.finish()
-            say(f"({error})")
+            print_text(f"({error})")
             return False
         except HermesError as error:
             view.finish()
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
             if isinstance(error, TurnFailedError) and "/retry" not in str(error):
-                say("(/retry tries it again)")
+                print_text("(/retry tries again)")
             return False
         else:
             for notice in self._closing_notices():
@@ -211,7 +219,7 @@ class Dialogue:
         return True
 
     def _follow(self, begin: Callable[[], Generator[Fact]], view: ChatView) -> None:
-        """To its end, also across a restart of the daemon."""
+        """Show a turn to its end, also across a restart of the daemon."""
         self._asking = False
         try:
             with closing(begin()) as facts:
@@ -223,10 +231,10 @@ class Dialogue:
                 raise
             view.finish()
             self._await_daemon(error, view)
-            self._ahead.outlive()
+            self._ahead.close_streams()
             turn = self._conversation.turn
             if turn is None and isinstance(error, LostError):
-                return  # nobody knows whether there is a turn, and that was said
+                return  # the message may not be stored, as the error says
             if turn is not None:
                 self._ahead.send_unsent()
                 view.show(TextDiscarded())
@@ -238,37 +246,37 @@ class Dialogue:
                 self._asked(fact, view)
             case SteeringTaken():
                 if text := self._ahead.merged(fact.turn):
-                    view.show(NoticeShown(text=f"this turn has heard: {text}"))
+                    view.show(NoticeShown(text=f"added to this turn: {text}"))
             case _:
                 view.show(fact)
 
     def _await_daemon(self, error: NotRunningError, view: ChatView) -> None:
-        say(f"hermes: {error}", file=sys.stderr)
-        meanwhile = "" if self._asking else "what you type is kept, "
+        print_text(f"hermes: {error}", file=sys.stderr)
+        meanwhile = "" if self._asking else "messages you type are kept, "
         what = self._kept(error)
         try:
-            say(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C leaves)")
-            self._await_life(None, view)
-        except (_LeftError, KeyboardInterrupt):  # the latter before the wait had begun
-            say(f"({what})")
+            print_text(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C exits)")
+            self._await_boot(None, view)
+        except (_LeftError, KeyboardInterrupt):  # Ctrl-C before the wait started
+            print_text(f"({what})")
             raise _LeftError from None
         except NotRunningError as none:
-            where = f"go on with: hermes chat -r {self._conversation.session}"
+            where = f"continue with: hermes chat -r {self._conversation.session}"
             raise NotRunningError(f"{none}. {what}; {where}") from none
 
     def _kept(self, error: NotRunningError) -> str:
         if self._asking:
-            return "The question is kept and waits for your answer"
+            return "The question is stored and waits for your answer"
         if self._conversation.turn is not None:
-            return "The message is stored, and the answer will be finished when a daemon runs again"
+            return "The message is stored and the turn resumes when a daemon runs again"
         return "The message may not be stored" if isinstance(error, LostError) else "The message was not sent"
 
-    def _await_life(self, before: int | None, view: ChatView) -> None:
-        """What is typed meanwhile is read, so that it is not the shell that gets it in the end."""
+    def _await_boot(self, before: int | None, view: ChatView) -> None:
+        """Wait for a daemon. Typed lines are read meanwhile, so that the shell does not get them."""
         try:
             with echoing(on=False):
                 for _ in until_back(self._client, after=before):
-                    self._listen(view, self._not_now if self._asking else None)
+                    self._listen(view, self._refuse_answer if self._asking else None)
                     if self._leaving:
                         raise _LeftError
         except KeyboardInterrupt:
@@ -277,42 +285,42 @@ class Dialogue:
         except NotRunningError:
             drop_typed()
             raise
-        say("(the daemon is back)")
+        print_text("(the daemon is back)")
 
-    def _not_now(self, _line: str) -> None:
-        say("(not taken: the question comes again when a daemon is back)")
+    def _refuse_answer(self, _line: str) -> None:
+        print_text("(not sent: the question is asked again when a daemon is back)")
 
     def _closing_notices(self) -> Iterator[str]:
         if self._conversation.last["finish_reason"] == "length":
-            yield "cut off: the model may not write more at once"
+            yield "cut off at the output limit of the model"
         if notice := self._conversation.last["notice"]:
             yield notice
 
-    # ------------------------------------------------------------ what is typed meanwhile
+    # ------------------------------------------------------------ input while a turn runs
 
     def _listen(self, view: ChatView, take: Callable[[str], None] | None = None) -> None:
-        """`take`: who gets a message; the daemon does if nobody is named."""
+        """Handle the lines typed so far. `take` gets the messages (default: submit them)."""
         if not self._interactive or self._leaving:
             return
         try:
             for line in typed_lines():
                 if line:
                     view.make_way()
-                    self._hear(line, take or self._ahead.send)
+                    self._handle_typed(line, take or self._ahead.send)
         except EOFError:
             self._leaving = True
 
-    def _hear(self, line: str, take: Callable[[str], None]) -> None:
+    def _handle_typed(self, line: str, take: Callable[[str], None]) -> None:
         if _leaves(line):
             raise _LeftError
         if is_command(line):
-            say(f"you> {printable(line)}")
-            self._give(line)
+            print_text(f"you> {printable(line)}")
+            self._run_command(line)
         else:
             take(line)
 
-    def _give(self, command: str) -> None:
-        """A command in the middle of a turn, which goes on being followed."""
+    def _run_command(self, command: str) -> None:
+        """Run a command while a turn runs."""
         if command.lower() == "/help":
             self._help()
             return
@@ -320,7 +328,7 @@ class Dialogue:
         if reply is not None and reply.turn not in (None, self._conversation.turn):
             self._ahead.add(Begun(turn=str(reply.turn), merges=command.lower().startswith("/steer")))
 
-    # ------------------------------------------------------------ what is asked
+    # ------------------------------------------------------------ questions
 
     def _asked(self, asked: QuestionShown, view: ChatView) -> None:
         view.show(asked)
@@ -329,10 +337,10 @@ class Dialogue:
             self._conversation.answer(asked, "once")
             view.show(NoticeShown(text=f"allowed by --yolo: {' '.join(details(asked))}"))
             return
-        self._listen(view, self._ahead.keep)  # what was typed before anything was asked is no answer
+        self._listen(view, self._ahead.keep)  # lines typed before the question are not the answer
         if not self._interactive or self._leaving:
             raise WaitingError(self._conversation.session, asked, inside=self._inside)
-        say("\n  ".join([headline(asked), *details(asked)]))
+        print_text("\n  ".join([headline(asked), *details(asked)]))
         self._asking = True
         try:
             self._settle(asked, view)
@@ -352,21 +360,21 @@ class Dialogue:
         self._ahead.send_kept()
 
     def _answers(self, asked: QuestionShown, line: str) -> bool:
-        """Whether this was all that was asked for."""
+        """Handle a line typed at a question. Return whether the question is settled."""
         if _leaves(line):
             raise EOFError
         if is_command(line):
-            self._give(line)
+            self._run_command(line)
             return self._conversation.is_settled(asked)
-        answer = understood(asked, line)
+        answer = parse_answer(asked, line)
         if not answer:
             if line:
-                say(f"  {expected(asked)}")
+                print_text(f"  {expected(asked)}")
             return False
         try:
             self._conversation.answer(asked, answer)
         except AdminError as error:
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
             return self._conversation.is_settled(asked)
         return True
 

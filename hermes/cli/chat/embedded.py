@@ -1,6 +1,6 @@
-"""A daemon inside this process, for a chat when none runs.
+"""Daemon inside this process, for a chat when none runs.
 
-It has a thread and an event loop of its own, and is spoken to over its socket like any other.
+It has its own thread and event loop. The chat talks to it over its socket, as to any other daemon.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hermes.config.home import Home
 
-_Ready: TypeAlias = "Future[Callable[[], object]]"  # its result is how to end the context
+_Ready: TypeAlias = "Future[Callable[[], object]]"  # its result ends the context
 
 
 @contextmanager
@@ -26,9 +26,9 @@ def daemon_inside(home: Home, environ: Mapping[str, str]) -> Iterator[None]:
     from hermes.app.os_process import hide_from_children
     from hermes.config.loader import load_config
 
-    hide_from_children()  # tools run below this process, too
+    hide_from_children()  # tools are children of this process, too
     config = load_config(home, environ)
-    if config.log.level != "ERROR":  # the terminal belongs to the conversation
+    if config.log.level != "ERROR":  # the terminal is for the conversation
         config = replace(config, log=replace(config.log, level="WARNING"))
     with in_thread(embedded(home, config, environ)):
         yield
@@ -36,7 +36,7 @@ def daemon_inside(home: Home, environ: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def in_thread(context: AbstractAsyncContextManager[object]) -> Iterator[None]:
-    """Hold an asynchronous context open in another thread. What goes wrong there is raised here."""
+    """Hold an asynchronous context open in another thread. Its exceptions are raised here."""
     ready: _Ready = Future()
     with ThreadPoolExecutor(1, thread_name_prefix="hermes-daemon") as pool:
         running = pool.submit(asyncio.run, _hold(context, ready))
@@ -45,7 +45,7 @@ def in_thread(context: AbstractAsyncContextManager[object]) -> Iterator[None]:
             ready.result()
             yield
         finally:
-            ready.add_done_callback(_end)  # at once, or as soon as there is something to end
+            ready.add_done_callback(_end)  # now, or as soon as the context is open
             running.result()
 
 

@@ -1,6 +1,7 @@
-"""What a turn tells, as small facts: of the API's stream, or of the daemon's own events, which have other names.
+"""Facts of a running turn: text, tool calls, questions, notices.
 
-An event of a kind that is not known here is passed over: the daemon may be newer than this program.
+They are made from the stream of the API (`of_stream`) or from the events of the daemon (`of_event`), whose names
+differ. Unknown events are ignored: the daemon may be newer than this program.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiscarded:
-    """What was said since the last tool call does not count: it was cut off, and is said again."""
+    """Discard the text since the last tool call: it was cut off and comes again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class ToolCallEnded:
     name: str
     outcome: str
     took_s: float
-    summary: str = ""  # of a call that never began: nothing else told what it was
+    summary: str = ""  # of a call that never started, so that no ToolCallBegan described it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,9 @@ class QuestionShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteeringTaken:
-    """What was said meanwhile is part of this turn now."""
+    """A message typed meanwhile is part of this turn now."""
 
-    turn: str  # that it would have had otherwise
+    turn: str  # id of the merged message's own turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class NoticeShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """Nothing came for a moment."""
+    """No event arrived during one poll."""
 
 
 Fact: TypeAlias = (
@@ -88,7 +89,7 @@ Fact: TypeAlias = (
 
 
 def of_stream(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
-    """Of an answer as the API streams it."""
+    """Yield the facts of an event in the stream of the API."""
     match event:
         case "hermes.tool.started":
             yield ToolCallBegan(call=fields["call_id"], name=fields["name"], summary=str(fields.get("summary") or ""))
@@ -121,7 +122,7 @@ def of_stream(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def of_event(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
-    """Of what the daemon tells everybody who listens."""
+    """Yield the facts of an event that the daemon publishes."""
     match event:
         case "call_began":
             yield ToolCallBegan(call=fields["call"], name=fields["name"], summary=fields["summary"])
@@ -152,7 +153,7 @@ def of_event(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def gist(arguments: str) -> str:
-    """What a call is about, as far as its arguments say so: the only one, or all of them."""
+    """Return a summary of a call: its only argument if that is text, else all arguments."""
     try:
         given = json.loads(arguments)
     except ValueError:

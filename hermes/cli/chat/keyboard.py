@@ -1,5 +1,6 @@
-"""What a person types: messages, where a paste of many lines is one, answers to what is asked, and what comes while
-an answer runs. What happens while they sit at the prompt is shown above it.
+"""Keyboard input of `hermes chat`: messages, answers, and lines typed while an answer runs.
+
+A paste of several lines is one message. News of the session is shown above the prompt.
 """
 
 from __future__ import annotations
@@ -12,39 +13,41 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import say
+from hermes.cli.output import print_text
 from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_PASTE_GAP_S = 0.03  # lines that come faster than this were not typed
-_LOOK_UP_S = 1.0
-# Keys as terminals send them, and all other control characters but tab and the end of the line. A letter behind Esc
-# stays: people press Esc and type on.
+_PASTE_GAP_S = 0.03  # lines that arrive faster are a paste
+_POLL_S = 1.0
+# Escape sequences of keys, and control characters except tab and newline. A letter after Esc is kept.
 _KEYS = re.compile(r"\x1b\[\[?[0-?]*[ -/]*[@-~]?|\x1bO[A-DFHP-S]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class ClearedError(Exception):
-    """Ctrl-C on a line that was begun: that line is dropped, and no more."""
+    """Ctrl-C with text on the line: only that line is dropped."""
 
 
 def prepare_keyboard() -> None:
     with suppress(ImportError):
         import readline
 
-        readline.parse_and_bind("set enable-bracketed-paste on")  # a paste then arrives whole, also without an end
-        # Alt-Enter begins a new line. By itself readline would change to vi's keys for good, without a word.
+        readline.parse_and_bind(
+            "set enable-bracketed-paste on"
+        )  # a paste arrives whole, also without a final newline
+        # Alt-Enter starts a new line. By default readline would switch to vi mode.
         for line in ("$if mode=emacs", r'"\e\C-m": "\C-v\C-j"', r'"\e\C-j": "\C-v\C-j"', "$endif"):
             readline.parse_and_bind(line)
 
 
 def read_message(prompt: str, news: Callable[[], list[str]]) -> str:
-    """`news` is asked again and again, in a thread. Raises EOFError and KeyboardInterrupt as `input` does, and
-    ClearedError instead of the latter when a line was begun.
+    """Read a message. `news` is polled in a thread, and shown above the prompt.
+
+    Raises EOFError and KeyboardInterrupt as `input` does, but ClearedError for Ctrl-C with text on the line.
     """
     for text in news():
-        say(text)
+        print_text(text)
     with _shown_above(prompt, news):
         try:
             lines = [input(prompt)]
@@ -65,7 +68,7 @@ def _shown_above(prompt: str, news: Callable[[], list[str]]) -> Iterator[None]:
     read = threading.Event()
 
     def watch() -> None:
-        while not read.wait(_LOOK_UP_S):
+        while not read.wait(_POLL_S):
             if texts := news():
                 _put_above("" if read.is_set() else prompt, texts)
 
@@ -79,19 +82,19 @@ def _shown_above(prompt: str, news: Callable[[], list[str]]) -> Iterator[None]:
 
 
 def _put_above(prompt: str, texts: list[str]) -> None:
-    """In place of the prompt and what was typed so far, which come again below."""
+    """Print texts in place of the prompt, and the prompt with the typed text again below."""
     begun = _begun()
     if prompt:
         plain = os.environ.get("TERM", "dumb") in ("", "dumb")
         print("\n" if plain else "\r\x1b[2K", end="", flush=True)
     for text in texts:
-        say(text)
+        print_text(text)
     if prompt:
         print(f"{prompt}{begun}", end="", flush=True)
 
 
 def _begun() -> str:
-    """What was typed of a line so far."""
+    """Return the text typed on the current line."""
     with suppress(ImportError):
         import readline
 
@@ -100,13 +103,14 @@ def _begun() -> str:
 
 
 def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:
-    """A line, or None when nobody needs it any more. Raises EOFError and KeyboardInterrupt as `input` does, and what
-    `settled` raises; whatever is said then begins in a line of its own.
+    """Read a line; None if the question was settled elsewhere.
+
+    Raises EOFError and KeyboardInterrupt as `input` does, and what `settled` raises, after a newline.
     """
     print(prompt, end="", flush=True)
     try:
         with echoing(on=True):
-            while not _waits(_LOOK_UP_S):
+            while not _waits(_POLL_S):
                 if settled():
                     print()
                     return None
@@ -121,12 +125,12 @@ def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:
 
 
 def without_keys(line: str) -> str:
-    """Return the text of a line that no line editor has read, without what cursor and function keys send."""
+    """Return a raw line without the escape sequences of cursor and function keys."""
     return _KEYS.sub("", line)
 
 
 def typed_lines() -> Iterator[str]:
-    """The whole lines that wait to be read, none of which is waited for. Raises EOFError."""
+    """Yield the lines typed so far, without waiting. Raises EOFError."""
     while _waits(0):
         line = sys.stdin.readline()
         if not line:
@@ -135,7 +139,7 @@ def typed_lines() -> Iterator[str]:
 
 
 def drop_typed() -> None:
-    """What waits to be read was meant for us, and would be a command for the shell."""
+    """Discard unread input, so that the shell does not run it as commands."""
     import termios
 
     with suppress(termios.error, OSError, ValueError):  # no terminal
@@ -144,7 +148,7 @@ def drop_typed() -> None:
 
 @contextmanager
 def echoing(*, on: bool) -> Iterator[None]:
-    """Whether the terminal shows what is typed: not while somebody else writes there, it would stand in between."""
+    """Switch the echo of the terminal on or off, and restore it. It is off while an answer is printed."""
     import termios
 
     try:
@@ -158,7 +162,7 @@ def echoing(*, on: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(termios.error):  # the terminal is gone, and nobody types there any more
+        with suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 

@@ -1,7 +1,7 @@
-"""What happens in a session while its person sits at the prompt of `hermes chat`.
+"""News of a session for the prompt of `hermes chat`: messages and questions that this chat has not shown.
 
-The end of a background process, what the agent says to it and may ask, what somebody else writes: whatever the turns
-of this chat did not show already. It is looked for in what is stored, so nothing is missed in between.
+Examples are the end of a background process and the messages of other people. It polls the stored transcript, so
+nothing is missed between two polls.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hermes.cli.chat.conversation import Conversation
     from hermes.cli.client import AdminClient
 
-_PATIENCE_S = 2.0  # the next look comes soon
-_AT_ONCE = 50  # messages
+_TIMEOUT_S = 2.0  # short: the next poll follows soon
+_MAX_MESSAGES = 50  # per poll
 
 
 class News:
@@ -27,28 +27,28 @@ class News:
         self._conversation = conversation
         self._client = client
         self._session = conversation.session
-        self._seen: int | None = None if resumed else -1  # None: all that is there now
+        self._seen: int | None = None if resumed else -1  # None: everything stored so far was shown
         self._asked = ""
 
-    def look(self) -> list[str]:
-        """What is new, one text each."""
+    def poll(self) -> list[str]:
+        """Return the new texts since the last poll."""
         try:
-            return self._look()
-        except HermesError:  # no session yet, or no daemon at the moment: whoever types will be told
+            return self._poll()
+        except HermesError:  # no session or no daemon: the next message reports it
             return []
 
-    def _look(self) -> list[str]:
+    def _poll(self) -> list[str]:
         view = self._get("")
-        if view["session"]["id"] != self._session:  # it begins with what was said before
+        if view["session"]["id"] != self._session:  # a successor starts with the carried transcript
             self._session, self._seen = view["session"]["id"], None
         if self._seen is None:
             last = self._get("/messages", limit=1)["messages"]
             self._seen = last[-1]["seq"] if last else -1
             return []
-        messages = self._get("/messages", after=self._seen, limit=_AT_ONCE)["messages"]
+        messages = self._get("/messages", after=self._seen, limit=_MAX_MESSAGES)["messages"]
         if messages:
             self._seen = messages[-1]["seq"]
-        told = [_told(each) for each in messages if each["turn"] not in self._conversation.turns]
+        told = [_news_text(each) for each in messages if each["turn"] not in self._conversation.turns]
         return [*filter(None, told), *self._question(view.get("pending"))]
 
     def _question(self, asked: Mapping[str, Any] | None) -> list[str]:
@@ -56,15 +56,15 @@ class News:
             return []
         self._asked = asked["call_id"]
         how = "/approve or /deny" if asked["kind"] == "approval" else "your next message is the answer"
-        return [f"It asks: {printable(str(asked['question']))} ({how})"]
+        return [f"Question: {printable(str(asked['question']))} ({how})"]
 
     def _get(self, rest: str, **query: object) -> Any:
         path = f"/api{session_path(self._conversation.session)}{rest}"
-        return self._client.get(path, timeout_s=_PATIENCE_S, **query)
+        return self._client.get(path, timeout_s=_TIMEOUT_S, **query)
 
 
-def _told(message: Mapping[str, Any]) -> str:
-    """Empty for what is no news to a person: what tools returned, calls without a word."""
+def _news_text(message: Mapping[str, Any]) -> str:
+    """Return a message as text; empty for tool results and calls without text."""
     content = message["content"]
     if not isinstance(content, str) or message["role"] not in ("user", "assistant"):
         return ""

@@ -1,4 +1,4 @@
-"""What somebody is told who comes back to a session."""
+"""Greeting of a resumed session: its last messages, and what its state means for the next message."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ if TYPE_CHECKING:
 
 _STATES = {
     "idle": "Session {id} resumed.",
-    "running": (
-        "Session {id} is still answering: your next message waits for that; `hermes show {id}` will have the answer."
-    ),
+    "running": ("Session {id} is still answering; your next message is queued. `hermes show {id}` shows the answer."),
     "waiting": "Session {id} waits for you: {reason}.",
-    "resume_pending": "Session {id} was interrupted ({reason}) and goes on by itself: your next message waits.",
+    "resume_pending": "Session {id} was interrupted ({reason}) and resumes automatically; your next message is "
+    "queued.",
     "suspended": (
-        "Session {id} is suspended ({reason}): the next message starts a fresh session; "
-        "`hermes resume {id}` brings it back."
+        "Session {id} is suspended ({reason}): the next message starts a new session; "
+        "`hermes resume {id}` resumes it."
     ),
-    "ended": "Session {id} has ended ({reason}): the next message starts a fresh session.",
+    "ended": "Session {id} has ended ({reason}): the next message starts a new session.",
 }
-_ANY_STATE = "Session {id} is {phase} ({reason}); your next message waits."
+_ANY_STATE = "Session {id} is {phase} ({reason}); your next message is queued."
 _SPEAKERS = {"user": "you", "assistant": "hermes"}
 
 
 def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
-    """What to tell somebody who comes back: the end of the conversation so far, and what their session can do."""
+    """Return the lines of the greeting."""
     session = view["session"]
     lines = []
     for message in view["transcript"]:
         role, content = str(message["role"]), str(message["content"] or "")
-        if role in _SPEAKERS and (content or role == "user"):  # what tools returned is for `hermes show`
+        if role in _SPEAKERS and (content or role == "user"):  # tool results are left to `hermes show`
             speaker = "note" if message.get("note") else _SPEAKERS[role]
             lines.append(shortened(f"{speaker}: {content}"))
     if session["id"] != asked_for:
-        lines.append(one_line(f"{asked_for} went on as {session['id']}."))
+        lines.append(one_line(f"{asked_for} continues as {session['id']}."))
     return [*lines, one_line(_STATES.get(session["phase"], _ANY_STATE).format(**session))]

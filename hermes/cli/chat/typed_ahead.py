@@ -1,6 +1,6 @@
-"""What is said while an answer runs. The daemon has it at once, and its own answer is shown after that one.
+"""Queue of messages typed while an answer runs. They are submitted immediately; their answers are shown later.
 
-Only what the daemon cannot take yet is kept here, and it is said so.
+Only messages that the daemon cannot accept yet are kept here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hermes.cli.chat.conversation import SubmittedTurn
 from hermes.cli.client import LostError
-from hermes.cli.output import printable, say
+from hermes.cli.output import print_text, printable
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.values import dataclass
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from hermes.cli.chat.conversation import Conversation
 
 _HANDLED = {
-    "queued": "queued, answered after this",
-    "steering": "steering, told to this turn at its next step",
+    "queued": "queued, answered after this turn",
+    "steering": "steering, added to this turn at its next step",
     "interrupting": "interrupting this answer",
-    "answer": "taken as the answer to what was asked",
+    "answer": "taken as the answer to the question",
 }
 _SENT = "sent, answered next"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A turn that was begun while another one ran."""
+    """Turn that started while another one ran."""
 
     turn: str
-    merges: bool  # it may have become part of that other one
-    text: str = ""  # what was said in it, if that is known
+    merges: bool  # it may have become part of the other turn
+    text: str = ""  # its message, if known
 
 
 Later: TypeAlias = str | SubmittedTurn | Begun
 
 
-class Ahead:
+class TypedAhead:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._waiting: deque[Later] = deque()
-        self._kept: list[str] = []  # until what is asked is answered
+        self._kept: list[str] = []  # until the open question is answered
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -56,25 +56,25 @@ class Ahead:
 
     def send(self, line: str) -> None:
         try:
-            sent = self._conversation.say(line)
+            sent = self._conversation.submit(line)
         except LostError as error:
-            say(f"hermes: {error}", file=sys.stderr)
+            print_text(f"hermes: {error}", file=sys.stderr)
         except NotRunningError:
             self._waiting.append(line)
-            say(f"(kept here until a daemon is back: {printable(line)})")
+            print_text(f"(kept until a daemon is back: {printable(line)})")
         except HermesError as error:
-            say(f"hermes: {error} (not stored: {printable(line)})", file=sys.stderr)
+            print_text(f"hermes: {error} (not stored: {printable(line)})", file=sys.stderr)
         else:
-            say(f"({_HANDLED.get(sent.handling, _SENT)}: {printable(line)})")
-            if sent.handling == "answer":  # of the turn that is being shown, which goes on
+            print_text(f"({_HANDLED.get(sent.handling, _SENT)}: {printable(line)})")
+            if sent.handling == "answer":  # it belongs to the turn that is shown
                 sent.feed.close()
             else:
                 self._waiting.append(sent)
 
     def keep(self, line: str) -> None:
-        """It was typed before something was asked, and the daemon would take it for the answer."""
+        """Keep a line typed before a question: the daemon would take it as the answer."""
         self._kept.append(line)
-        say(f"(said after your answer: {printable(line)})")
+        print_text(f"(sent after your answer: {printable(line)})")
 
     def send_kept(self) -> None:
         kept, self._kept = self._kept, []
@@ -82,7 +82,7 @@ class Ahead:
             self.send(line)
 
     def merged(self, turn: str) -> str:
-        """What was said in that message, which is part of the running turn now; empty: it was not said here."""
+        """Remove a message that became part of the running turn, and return its text; empty if unknown."""
         found = next((each for each in self._waiting if not isinstance(each, str) and each.turn == turn), None)
         if found is None:
             return ""
@@ -91,8 +91,8 @@ class Ahead:
             found.feed.close()
         return found.text
 
-    def outlive(self) -> None:
-        """The daemon that was told is gone: the next one is asked what became of it."""
+    def close_streams(self) -> None:
+        """Close the streams of a daemon that is gone; the turns are followed at the next one."""
         told, self._waiting = self._waiting, deque()
         for each in told:
             if isinstance(each, SubmittedTurn):
@@ -102,13 +102,13 @@ class Ahead:
                 self._waiting.append(each)
 
     def send_unsent(self) -> None:
-        """A daemon is back."""
+        """Submit the kept messages, now that a daemon is back."""
         lines = [each for each in self._waiting if isinstance(each, str)]
         self._waiting = deque(each for each in self._waiting if not isinstance(each, str))
         for line in lines:
             self.send(line)
 
     def close(self) -> list[str]:
-        """What was never sent."""
-        self.outlive()
+        """Close all streams, and return the messages that were not sent."""
+        self.close_streams()
         return [*self._kept, *(each for each in self._waiting if isinstance(each, str))]

@@ -1,7 +1,7 @@
-"""How a turn looks while it runs: what is said, what tools do, what should be known.
+"""Views of a running turn: text, tool calls and notices.
 
-On a terminal Markdown is rendered block by block; what is not finished yet stands below as it comes.
-Anywhere else the text is passed on as it is, and the rest stands in lines of its own.
+On a terminal, Markdown is rendered block by block, with the unfinished block below. Elsewhere the text is printed as
+it is, and tool calls and notices on lines of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes.cli.chat.fact import (
     ToolCallEnded,
     ToolCallProgress,
 )
-from hermes.cli.commands.waiting import details
+from hermes.cli.chat.turn_question import details
 from hermes.cli.output import duration, one_line, printable, shortened
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class ChatView(Protocol):
     def show(self, fact: Fact) -> None: ...
 
     def make_way(self) -> None:
-        """Somebody else has a line to say: above what is being written, where that can be done."""
+        """Prepare the screen for a line from elsewhere, above the unfinished text if possible."""
         ...
 
     def pause(self) -> None:
-        """Leave the screen to somebody else for a while."""
+        """Stop updating the screen until the next fact."""
         ...
 
     def finish(self) -> None: ...
@@ -52,7 +52,7 @@ def make_view() -> ChatView:
 
 
 def split_blocks(text: str) -> tuple[str, str]:
-    """What can be rendered already, up to the last empty line outside of fenced code, and the rest."""
+    """Split off the finished blocks: up to the last empty line outside of fenced code."""
     done = place = 0
     for line, is_code in _lines(text):
         place += len(line)
@@ -62,7 +62,7 @@ def split_blocks(text: str) -> tuple[str, str]:
 
 
 def keep_lines(markdown: str) -> str:
-    """A line's end outside of code ends the line, as people and models mean it; Markdown would run lines together."""
+    """Make line ends outside of code hard breaks; Markdown would join the lines."""
     return "".join(
         line if is_code or not line.endswith("\n") or not line.strip() else f"{line[:-1]}  \n"
         for line, is_code in _lines(markdown)
@@ -70,7 +70,7 @@ def keep_lines(markdown: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line with its end, and whether it is fenced code or such a fence."""
+    """Yield each line with its end, and whether it is fenced code or a fence."""
     fence = ""
     for line in text.splitlines(keepends=True):
         mark = next((each for each in _FENCES if line.lstrip().startswith(each)), "")
@@ -80,11 +80,11 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 class Calls:
-    """The tool calls that run, and the words for them."""
+    """Running tool calls, and the lines that describe them."""
 
     def __init__(self) -> None:
-        self.running: dict[str, tuple[ToolCallBegan, str]] = {}  # with the last line of their progress
-        self._asked: dict[str, str] = {}  # what somebody was asked to permit
+        self.running: dict[str, tuple[ToolCallBegan, str]] = {}  # and the last line of progress
+        self._asked: dict[str, str] = {}  # text of each call that needed approval
 
     def began(self, fact: ToolCallBegan) -> None:
         self.running[fact.call] = (fact, "")
@@ -99,7 +99,7 @@ class Calls:
             self.running[fact.call] = (self.running[fact.call][0], one_line(lines[-1]))
 
     def ended(self, fact: ToolCallEnded, width: int) -> str:
-        """Empty for a call that was no work: a question that is answered now."""
+        """Return the line for an ended call; empty for an answered question."""
         began = self.running.pop(fact.call, None)
         if began is None and fact.outcome == "ok":
             return ""
@@ -109,7 +109,7 @@ class Calls:
 
 
 def _ending(fact: ToolCallEnded, *, asked: bool) -> str:
-    if fact.outcome == "denied":  # by a person; or by the rules, which nobody was asked about
+    if fact.outcome == "denied":  # by a person, or by the rules without asking
         return "denied" if asked else "blocked"
     how = "" if fact.outcome == "ok" else f"{fact.outcome.replace('_', ' ')}, "
     return f"{how}{duration(fact.took_s)}"
@@ -142,7 +142,7 @@ class PlainView:
                 if line := self._calls.ended(fact, _PLAIN_WIDTH):
                     self._line(f"[{line}]")
             case TextDiscarded():
-                self._line("(cut off; once more:)")
+                self._line("(interrupted; the answer starts again:)")
             case NoticeShown(text=text):
                 self._line(f"({one_line(text)})")
             case _:
@@ -192,7 +192,7 @@ class RichView:
                     self._dim(f"{mark} {line}")
             case TextDiscarded():
                 self._rest = ""
-                self._dim("(cut off; once more:)")
+                self._dim("(interrupted; the answer starts again:)")
             case NoticeShown(text=text):
                 self._flush()
                 self._dim(f"({one_line(text)})")
@@ -201,7 +201,7 @@ class RichView:
         self._refresh()
 
     def make_way(self) -> None:
-        """What is printed while text is coming stands above it by itself, and no sentence is torn."""
+        """Rich prints above the live text, so there is nothing to do."""
 
     def pause(self) -> None:
         self._flush()
@@ -212,7 +212,7 @@ class RichView:
         self._calls.running.clear()
 
     def _flush(self) -> None:
-        """What is there of a block is all there will be."""
+        """Render the unfinished block: no more text follows."""
         rest, self._rest = self._rest, ""
         if rest.strip():
             self._stop()
@@ -222,7 +222,7 @@ class RichView:
         if markdown.strip():
             from rich.markdown import Markdown
 
-            # Links in full: what they are called is the model's word, where they lead is the truth.
+            # Links are printed in full: the link text comes from the model and can mislead.
             self._console.print(Markdown(keep_lines(markdown), hyperlinks=False))
             self._console.print()
 
@@ -245,7 +245,7 @@ class RichView:
         self._live.update(pending, refresh=True)
 
     def _pending(self) -> Any:
-        """The end of the text that is coming, as much as the screen holds, or the calls that run."""
+        """Return the end of the unfinished text, as much as fits, or the running calls."""
         from rich.text import Text as Styled
 
         width = self._console.width

@@ -1,4 +1,4 @@
-"""`hermes backup` and `hermes restore`: the whole home in one archive, and back."""
+"""`hermes backup` and `hermes restore`: write the home to one archive, and put it back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.cli.output import count, moment, one_line, print_json, print_table, say, size
+from hermes.cli.output import count, moment, one_line, print_json, print_table, print_text, size
 from hermes.cli.parser import add_file
 from hermes.domain.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
 from hermes.domain.listing import some
@@ -60,9 +60,10 @@ def add_commands(commands: Commands) -> None:
     backup = commands.add(
         "backup",
         _backup,
-        "Back up everything that matters, also while the daemon works. One archive: the store, the configuration,\n"
-        "SOUL.md, the conversations' folders and background processes' records, with checksums. Exit code 1 if the\n"
-        "store is damaged; the archive then has it as it is.",
+        "Back up everything that matters, also while the daemon runs. The archive holds the store, the "
+        "configuration,\n"
+        "SOUL.md, the folders of conversations and the records of background processes, with checksums. Exit code 1\n"
+        "if the store is damaged; the archive is written nevertheless.",
         examples="  hermes backup\n  hermes backup /backups/monday.tar.gz\n  hermes backup --with-key to-move.tar",
         json=True,
     )
@@ -71,24 +72,26 @@ def add_commands(commands: Commands) -> None:
         "target",
         nargs="?",
         metavar="TARGET",
-        help="a new file, .tar.gz or .tar (default: hermes-backup-DATE-TIME.tar.gz here)",
+        help="new file, .tar.gz or .tar (default: hermes-backup-DATE-TIME.tar.gz in this directory)",
     )
-    backup.add_argument("--with-key", action="store_true", help="the API key as well: keep such an archive secret")
+    backup.add_argument("--with-key", action="store_true", help="include the API key; keep such an archive secret")
     restore = commands.add(
         "restore",
         _restore,
-        "Put a backup in place of what is here. Only while no daemon runs. It is checked before and after, and what\n"
-        "was here is kept beside it.",
+        "Replace the contents of the home by a backup. The daemon must be stopped. The backup is checked before and\n"
+        "after; the old contents are kept beside it.",
         examples="  hermes restore /backups/monday.tar.gz\n  HERMES_HOME=/srv/new hermes restore monday.tar.gz",
         json=True,
     )
-    add_file(restore, "source", metavar="SOURCE", help="made by `hermes backup`, or by `hermes storage backup`")
-    restore.add_argument("--yes", action="store_true", help="use the configuration in the backup without a question")
+    add_file(
+        restore, "source", metavar="SOURCE", help="archive of `hermes backup`, or copy of `hermes storage backup`"
+    )
+    restore.add_argument("--yes", action="store_true", help="use the configuration in the backup without asking")
     restore.add_argument(
         "--untrusted",
         action="store_true",
-        help="take a backup whose HMAC is missing or wrong: its conversations and their files, and neither its "
-        "configuration nor grants, preferences, pairings, SOUL.md or keys",
+        help="restore a backup whose HMAC is missing or wrong: conversations and their files only, without "
+        "configuration, grants, preferences, pairings, SOUL.md and keys",
     )
 
 
@@ -104,16 +107,16 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     home = Home.from_environ(environ)
     target = Path(args.target or default_name(time.time())).absolute()
     with _progress() as (progress, _):
-        manifest = _made(home, target, with_key=args.with_key, progress=progress)
+        manifest = _make_backup(home, target, with_key=args.with_key, progress=progress)
     if args.json:
         print_json(_backup_report(manifest, target))
     else:
-        _tell_backup(manifest, target)
+        _print_backup(manifest, target)
     return 1 if manifest.problems else 0
 
 
-def _made(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Manifest:
-    """By the daemon when one runs, which goes on working, else by us while nobody else can."""
+def _make_backup(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Manifest:
+    """Make the backup: the daemon copies the store if it runs, else it is copied here under the lock."""
     from functools import partial
 
     from hermes.cli.client import AdminClient
@@ -148,17 +151,18 @@ def _backup_report(manifest: Manifest, target: Path) -> dict[str, Any]:
     }
 
 
-def _tell_backup(manifest: Manifest, target: Path) -> None:
+def _print_backup(manifest: Manifest, target: Path) -> None:
     files = f"{count(manifest.file_count, 'file')}, {size(manifest.size_bytes)}"
-    say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
+    print_text(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
     if manifest.left_out:
         rows = [(_shown(each.path), LEFT_OUT[each.reason]) for each in manifest.left_out]
-        say("Left out:")
+        print_text("Left out:")
         print_table(("PATH", "WHY"), rows)
     if manifest.problems:
         problems = count(len(manifest.problems), "problem")
-        say(
-            f"The store has {problems}, and the archive has it as it is: {one_line(manifest.problems[0])}",
+        print_text(
+            f"The store has {problems}; the archive holds it unrepaired. First problem: "
+            f"{one_line(manifest.problems[0])}",
             file=sys.stderr,
         )
 
@@ -184,27 +188,27 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     home = Home.from_environ(environ)
     with _progress() as (progress, pause):
         wants_config = _config_question(yes=args.yes, ask=not args.json and sys.stdin.isatty(), pause=pause)
-        restored = _put_back(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
+        restored = _restore_home(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
     new_key = _makes_new_key(home, environ)
     steps = next_steps(restored, {each.name for each in home.data_dir.iterdir()}, new_key=new_key)
     if args.json:
         print_json(_restore_report(restored, home, steps, new_key=new_key))
     else:
-        _tell_restore(restored, home)
-        _tell_steps(steps, home)
+        _print_restore(restored, home)
+        _print_steps(steps, home)
     return 0
 
 
 def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Callable[[list[str]], bool]:
-    """Shows how the configuration would change, and asks. Where nobody can answer, it stays as it is."""
+    """Return a question that shows the changes of the configuration. Without a terminal the answer is no."""
 
     def wants(diff: list[str]) -> bool:
         if yes or not ask:
             return yes
         pause()
-        say("The configuration in the backup differs from the present one:")
+        print_text("The configuration in the backup differs from the current one:")
         for line in diff:
-            say("  " + one_line(line))
+            print_text("  " + one_line(line))
         try:
             return input("Use the one in the backup? [y/N] ").strip().lower() in ("y", "yes")
         except EOFError:
@@ -214,7 +218,7 @@ def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Call
     return wants
 
 
-def _put_back(
+def _restore_home(
     home: Home, source: Path, progress: Progress, *, wants_config: Callable[[list[str]], bool], untrusted: bool
 ) -> Restored:
     from hermes.config.home import lock, prepare
@@ -223,48 +227,48 @@ def _put_back(
     from hermes.upkeep.manifest import BackupError
     from hermes.upkeep.restore import restore
 
-    made = _not_there(home)
+    made = _missing_parts(home)
     prepare(home, restoring=True)
     try:
         held = lock(home)
     except AlreadyRunningError as error:
-        raise AlreadyRunningError(f"{error}: `hermes stop` it first, then restore", pid=error.pid) from None
+        raise AlreadyRunningError(f"{error}: run `hermes stop`, then restore again", pid=error.pid) from None
     with held:
         try:
             return restore(
                 home, source, check=verify, progress=progress, wants_config=wants_config, untrusted=untrusted
             )
         except UnsealedError as error:
-            _take_back(home, made)
-            what = "its conversations without configuration, grants, preferences and pairings"
+            _remove_made(home, made)
+            what = "conversations without configuration, grants, preferences and pairings"
             raise BackupError(f"{error}. Nothing was changed; `--untrusted` restores {what}") from None
         except BaseException:
-            _take_back(home, made)
+            _remove_made(home, made)
             raise
 
 
-def _not_there(home: Home) -> list[Path]:
-    """What a home needs and this one has not: the store first, and what holds another after it."""
+def _missing_parts(home: Home) -> list[Path]:
+    """Return the parts of the home that do not exist yet, the innermost first."""
     needed = (home.store_dir, home.log_dir, home.lock_file, home.marker, home.data_dir, *home.data_dir.parents)
     return [path for path in needed if not path.exists()]
 
 
-def _take_back(home: Home, made: list[Path]) -> None:
-    """A home that was made for a backup that cannot be used goes again, unless something is in it by now."""
+def _remove_made(home: Home, made: list[Path]) -> None:
+    """Remove a home that was made for a restore that failed, unless it is in use by now."""
     if home.store_dir not in made:
         return
-    with suppress(OSError):  # somebody needs it
+    with suppress(OSError):  # it is not empty
         for path in made:
             path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _makes_new_key(home: Home, environ: Mapping[str, str]) -> bool:
-    """Whether clients will need another API key than the one they have."""
+    """Return whether the next start makes a new API key, which clients then need."""
     from hermes.config.loader import load_config
 
     if environ.get("HERMES_API_KEY") or home.api_key_file.exists():
         return False
-    with suppress(ConfigError):  # the next start tells what is wrong with it
+    with suppress(ConfigError):  # the next start reports it
         return not load_config(home, environ).api.key_file
     return True
 
@@ -285,29 +289,35 @@ def _restore_report(restored: Restored, home: Home, steps: Sequence[NextStep], *
     }
 
 
-def _tell_restore(restored: Restored, home: Home) -> None:
+def _print_restore(restored: Restored, home: Home) -> None:
     made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
-    say(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
+    print_text(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
     if restored.kept_in:
-        say(f"What was there before is kept in {restored.kept_in}; remove it when you do not need it any more.")
+        print_text(
+            f"The old contents are kept in {restored.kept_in}; remove them when you do not need them any more."
+        )
     if restored.config.value == "declined":
-        say(f"The present configuration {home.config_file} was kept; `--yes` uses the one in the backup.")
+        print_text(f"The current configuration {home.config_file} was kept; `--yes` uses the one in the backup.")
     if restored.untrusted:
-        say("Nobody vouches for this backup: its configuration, grants, preferences, pairings and keys were dropped.")
+        print_text(
+            "The backup is not trusted: its configuration, grants, preferences, pairings and keys were dropped."
+        )
     if restored.open_sessions:
-        what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
-        say(f"{what}, which goes on at the next start: {some(restored.open_sessions)}.", indent="  ")
+        what = f"{count(len(restored.open_sessions), 'session')} had open work when the backup was made"
+        print_text(f"{what}, which resumes at the next start: {some(restored.open_sessions)}.", indent="  ")
     if restored.outgoing:
-        say(f"{count(restored.outgoing, 'message')} waited for delivery then, and will be sent at the next start.")
+        print_text(
+            f"{count(restored.outgoing, 'message')} waited for delivery then and will be sent at the next start."
+        )
     for problem in restored.problems:
-        say(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
+        print_text(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
 
 
-def _tell_steps(steps: Sequence[NextStep], home: Home) -> None:
-    say("Next steps:")
+def _print_steps(steps: Sequence[NextStep], home: Home) -> None:
+    print_text("Next steps:")
     for number, step in enumerate(steps, 1):
         paths = one_line(", ".join(_shown(path) for path in step.paths))
-        say(
+        print_text(
             f"  {number}. {STEPS[step.code].format(home=home.data_dir, key=home.api_key_file, paths=paths)}",
             indent="   ",
         )
@@ -315,7 +325,7 @@ def _tell_steps(steps: Sequence[NextStep], home: Home) -> None:
 
 @contextmanager
 def _progress() -> Iterator[tuple[Progress, Callable[[], None]]]:
-    """A line on a terminal that comes and goes; nothing elsewhere. And what takes it away for a question."""
+    """Yield a progress line, shown only on a terminal, and a function that removes it for a question."""
     if not sys.stderr.isatty():
         yield lambda _what, _done, _total: None, lambda: None
         return

@@ -1,4 +1,4 @@
-"""`hermes config`: what the configuration is, where it comes from, and whether it can be used."""
+"""`hermes config`: check the configuration, show each setting with its source, print the path of the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import print_json, say
+from hermes.cli.output import print_json, print_text
 from hermes.cli.parser import Commands
 from hermes.domain.errors import ConfigError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes.config.home import Home
     from hermes.config.loader import Config
 
-_VARIABLE = "environment variable "  # how such a source begins
+_VARIABLE = "environment variable "  # prefix of such a source
 
 
 def add_commands(commands: Commands) -> None:
@@ -34,11 +34,11 @@ def add_commands(commands: Commands) -> None:
     actions.add(
         "check",
         _check,
-        "Read the configuration as a daemon of this shell would; exit 78 if it cannot be used, with --json as well.",
+        "Check the configuration as a daemon started from this shell would read it. Exit code 78 if it is not valid.",
         json=True,
     )
-    actions.add("show", _show, "Show every setting as it is in force, and where it was set.", json=True)
-    actions.add("path", _path, "Print where the configuration file is, or would be.", json=True)
+    actions.add("show", _show, "Show the value of every setting and where it is set.", json=True)
+    actions.add("path", _path, "Print the path of the configuration file.", json=True)
 
 
 def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -51,7 +51,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     except ConfigError as error:
         if not args.json:
             if error.missing_variables:
-                say(f"hermes: {_whose_environment(home)}", file=sys.stderr)
+                print_text(f"hermes: {_whose_environment(home)}", file=sys.stderr)
             raise
         problems = [*map(_placed, error.problems)]
         print_json(
@@ -71,7 +71,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json({"ok": True, **found, "daemon_pid": _daemon_pid(home)})
         return 0
     others = "all other settings" if overriding else "all settings"
-    print(f"{home.config_file}: good" + ("" if exists else f" (there is no file, so {others} are at their defaults)"))
+    print(f"{home.config_file}: valid" + ("" if exists else f" (there is no file, so {others} have their defaults)"))
     if overriding:
         print(f"set by the environment: {', '.join(overriding)}")
     for warning in warnings:
@@ -84,7 +84,7 @@ def _whose_environment(home: Home) -> str:
     checked = "checked with the environment variables of this shell"
     if not (pid := _daemon_pid(home)):
         return checked
-    return f"{checked}; the daemon that runs (pid {pid}) has its own, and `hermes reload` checks with those"
+    return f"{checked}; the running daemon (pid {pid}) has its own: `hermes reload` checks with those"
 
 
 def _daemon_pid(home: Home) -> int | None:
@@ -94,13 +94,13 @@ def _daemon_pid(home: Home) -> int | None:
 
 
 def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]]:
-    """As the daemon would start from this shell; else, with warnings, as it would as a service, with its own keys.
+    """Check a start from this shell; if that fails, a start as a service, with the keys of its environment file.
 
-    Raises ConfigError where neither can.
+    Returns warnings in the second case. Raises ConfigError if both fail.
     """
     from hermes.config.loader import load_config
 
-    load_config(home, environ)  # what is quickly found is told at once
+    load_config(home, environ)  # reports most problems before the slow imports below
     from hermes.app.factories.preflight import preflight
     from hermes.cli.service_actions import private_variables
 
@@ -114,18 +114,18 @@ def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]
             cleared = preflight(home, {**environ, **private})
         except ConfigError:
             raise error from None
-        return cleared, [f"this holds for the service only, not for this shell: {each}" for each in error.problems]
+        return cleared, [f"valid for the service only, not for this shell: {each}" for each in error.problems]
 
 
 def _placed(problem: str) -> dict[str, str | int | None]:
-    """With its place, where it has one: what comes from the environment has no line."""
+    """Split a problem into place and text. Problems of the environment have no place."""
     placed = re.match(r"(/.*?):(\d+):(\d+): (.*)", problem, re.DOTALL)
     path, line, column, text = placed.groups() if placed else (None, None, None, problem)
     return {"path": path, "line": line and int(line), "column": column and int(column), "problem": str(text)}
 
 
 def _warnings(config: Config, environ: Mapping[str, str]) -> list[str]:
-    """What can be used, but will hardly do what is wanted."""
+    """Return what is valid but probably a mistake."""
     from importlib.util import find_spec
 
     warnings, model = [], config.model
@@ -133,14 +133,16 @@ def _warnings(config: Config, environ: Mapping[str, str]) -> list[str]:
         warnings.append("model.provider is local, but the local model is not installed: run `make local`")
     path = "/chat/completions"
     if (url := model.base_url.rstrip("/")).endswith(path):
-        warnings.append(f"model.base_url ends in {path}, which is added to it anyway: use {url.removesuffix(path)}")
+        warnings.append(
+            f"model.base_url ends in {path}, which is appended automatically: use {url.removesuffix(path)}"
+        )
     if config.terminal.cwd and not Path(config.terminal.cwd).is_dir():
         warnings.append(
             f"terminal.cwd is {config.terminal.cwd}, which is not a directory: commands cannot start there"
         )
     variables = (fallback.partition("@")[2].partition("#")[2] for fallback in model.fallbacks)
     warnings += [
-        f"model.fallbacks names the variable {name}, which is not set: that model will be asked without a key"
+        f"model.fallbacks names the variable {name}, which is not set: this model is called without a key"
         for name in variables
         if name and not environ.get(name, "").strip()
     ]

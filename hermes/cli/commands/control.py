@@ -1,15 +1,12 @@
-"""What an operator can do to a running daemon and its sessions.
-
-`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress` and `delete`.
-"""
+"""`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress` and `delete`: control of daemon and sessions."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.commands.stop import in_the_background, processes_run, restart_daemon, stop_daemon
-from hermes.cli.output import count, one_line, print_json, say
+from hermes.cli.daemon_stop import background_pids, processes_run, restart_daemon, stop_daemon
+from hermes.cli.output import count, one_line, print_json, print_text
 from hermes.cli.parser import add_session, seconds
 from hermes.domain.errors import HermesError
 
@@ -23,28 +20,28 @@ if TYPE_CHECKING:
 _SESSION = "20260102_030405_1a2b3c4d"
 _CLOSED = ("ended", "suspended")
 _CHANGED = {
-    "end": "Ended {id} for good ({reason}); the next message starts a fresh session.",
-    "suspend": "Suspended {id} ({reason}) until `hermes resume {id}`; the next message starts a fresh session.",
-    "resume": "Resumed {id}; it is {phase} now and takes messages again.",
+    "end": "Ended {id} ({reason}). The next message starts a new session.",
+    "suspend": "Suspended {id} ({reason}) until `hermes resume {id}`. The next message starts a new session.",
+    "resume": "Resumed {id}; it is {phase} now and accepts messages again.",
 }
 _BESIDE = (
-    "Resumed {id}; it is {phase} now and takes what is said under its id (`hermes chat -r {id}`). {heir} had taken "
-    "over meanwhile and stays as it is{chat}."
+    "Resumed {id}; it is {phase} now and accepts messages sent to its id (`hermes chat -r {id}`). {heir} replaced "
+    "it meanwhile and is unchanged{chat}."
 )
-_CHAT = ": the chat goes on talking to that one until somebody says /resume {id} there"
-_WITHOUT_A_CHAT = ("api", "cli")  # platforms where whoever talks names the session
+_CHAT = ": the chat stays with that session until someone sends /resume {id} there"
+_WITHOUT_A_CHAT = ("api", "cli")  # platforms where the client names the session
 
 
 def add_commands(commands: Commands) -> None:
     stop = commands.add(
         "stop",
         _stop,
-        "Stop the daemon, or the running turn of one session. Waits until the daemon is gone. Exit code 1 if none\n"
-        "runs or it did not come to the end of its stop, 75 if it is still there after --timeout.",
+        "Stop the daemon, or the running turn of one session. Waits until the daemon has exited. Exit code 1 if no\n"
+        "daemon runs or it did not stop cleanly, 75 if it still runs after --timeout.",
         examples=f"  hermes stop\n  hermes stop {_SESSION}",
         json=True,
     )
-    add_session(stop, nargs="?", help="stop only what this one is doing")
+    add_session(stop, nargs="?", help="stop only the running turn of this session")
     stop.add_argument(
         "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the daemon (default: 60)"
     )
@@ -52,7 +49,8 @@ def add_commands(commands: Commands) -> None:
     restart = commands.add(
         "restart",
         _restart,
-        "Restart the daemon: what runs gets a while to finish, the rest goes on afterwards. Waits until it is ready.",
+        "Restart the daemon. Running turns get time to finish; interrupted ones resume afterwards. Waits until it "
+        "is ready.",
         examples="  hermes restart\n  hermes restart --reason 'new version'",
         json=True,
     )
@@ -61,12 +59,12 @@ def add_commands(commands: Commands) -> None:
     )
     _add_reason(restart)
     for verb, about in (
-        ("end", "End a session for good. Its transcript stays; its next message starts a fresh one."),
+        ("end", "End a session permanently. Its transcript is kept; the next message starts a new session."),
         (
             "suspend",
-            "Suspend a session. Its transcript stays; the next message starts a fresh one until it is resumed.",
+            "Suspend a session. Its transcript is kept; until it is resumed, the next message starts a new session.",
         ),
-        ("resume", "Take a suspended, interrupted or parked session up again."),
+        ("resume", "Resume a suspended, interrupted or parked session."),
     ):
         examples = f"  hermes {verb} {_SESSION} --reason 'asked for by mail'"
         parser = commands.add(verb, _change(verb), about, examples=examples, json=True)
@@ -75,26 +73,28 @@ def add_commands(commands: Commands) -> None:
     compress = commands.add(
         "compress",
         _compress,
-        "Replace the earlier part of a conversation by a summary. It goes on under a new id; the old one finds it.",
+        "Replace the earlier part of a conversation by a summary. It continues under a new id; the old id "
+        "leads to it.",
         examples=f"  hermes compress {_SESSION}\n  hermes compress - the decisions",
         json=True,
     )
     add_session(compress)
-    compress.add_argument("topic", nargs="*", metavar="TOPIC", help="what the summary should dwell on")
+    compress.add_argument("topic", nargs="*", metavar="TOPIC", help="what the summary should focus on")
     delete = commands.add(
         "delete",
         _delete,
-        "Delete a whole conversation. The session goes with everything it grew from or into; there is no way back.",
+        "Delete a whole conversation. The session, its predecessors and successors are deleted. This cannot be "
+        "undone.",
         examples=f"  hermes delete {_SESSION}\n  hermes delete {_SESSION} --yes",
         json=True,
     )
     add_session(delete)
-    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _add_reason(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--reason", default="asked for on the command line", metavar="TEXT", help="goes into the journal"
+        "--reason", default="requested on the command line", metavar="TEXT", help="reason to store in the journal"
     )
 
 
@@ -112,16 +112,16 @@ def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import meant_by
+    from hermes.cli.session_lookup import resolve_session
 
     client = connect(environ)
-    path = session_path(meant_by(client, args.session))
+    path = session_path(resolve_session(client, args.session))
     before = client.get(path, tail=0)["session"]
     answer = client.post(f"{path}/stop", {"reason": args.reason})
     if args.json:
         print_json(answer)
     else:
-        say(one_line(_stopped(before, answer["session"])))
+        print_text(one_line(_stopped(before, answer["session"])))
     return 0
 
 
@@ -129,9 +129,9 @@ def _stopped(before: Mapping[str, Any], session: Mapping[str, Any]) -> str:
     turn = before["running_turn"]
     if turn is None and not before.get("compressing"):
         return f"Nothing was running in {session['id']}."
-    follows = f"; turn {session['running_turn']} runs now" if session["running_turn"] else ""
+    follows = f"; turn {session['running_turn']} is running now" if session["running_turn"] else ""
     queued = session["queued"]
-    waiting = f"{count(queued, 'message')} wait{'s' if queued == 1 else ''}" if queued else "nothing waits"
+    waiting = f"{count(queued, 'message')} wait{'s' if queued == 1 else ''}" if queued else "no message waits"
     what = "the summary" if turn is None else f"turn {turn}"
     return f"Stopped {what} of {session['id']}{follows}; {waiting}."
 
@@ -139,10 +139,10 @@ def _stopped(before: Mapping[str, Any], session: Mapping[str, Any]) -> str:
 def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.client import connect, session_path
-        from hermes.cli.session_lookup import meant_by
+        from hermes.cli.session_lookup import resolve_session
 
         client = connect(environ)
-        path = session_path(meant_by(client, args.session))
+        path = session_path(resolve_session(client, args.session))
         heir = _heir(client, path) if verb == "resume" else ""
         answer = client.post(f"{path}/{verb}", {"reason": args.reason})
         if args.json:
@@ -151,18 +151,18 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
         session = answer["session"]
         if heir:
             chat = "" if session["platform"] in _WITHOUT_A_CHAT else _CHAT.format(**session)
-            say(one_line(_BESIDE.format(heir=heir, chat=chat, **session)))
+            print_text(one_line(_BESIDE.format(heir=heir, chat=chat, **session)))
             return 0
-        left = len(in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
-        on = f" {processes_run(left)} on in its background; `hermes ps --running` lists what runs." if left else ""
-        say(one_line(_CHANGED[verb].format(**session) + on))
+        left = len(background_pids(client, session["id"])) if session["phase"] in _CLOSED else 0
+        on = f" {processes_run(left)} on; `hermes ps --running` lists them." if left else ""
+        print_text(one_line(_CHANGED[verb].format(**session) + on))
         return 0
 
     return run
 
 
 def _heir(client: AdminClient, path: str) -> str:
-    """The session in which the talk went on after this one was suspended; empty if there is none."""
+    """Return the session that replaced a suspended one; empty if there is none."""
     from hermes.cli.client import AdminError, session_path
 
     try:
@@ -171,23 +171,23 @@ def _heir(client: AdminClient, path: str) -> str:
     except AdminError as error:
         if error.status != 404:
             raise
-        return ""  # deleted since; or there is no such session, which the daemon says when it is told to resume it
+        return ""  # deleted since, or unknown: then the resume request is refused
 
 
 def _compress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.chat.conversation import send
     from hermes.cli.client import connect
-    from hermes.cli.session_lookup import meant_by
+    from hermes.cli.session_lookup import resolve_session
 
     client = connect(environ)
-    session = meant_by(client, args.session)
+    session = resolve_session(client, args.session)
     answer = send(client, session, "compress", {"topic": " ".join(args.topic)} if args.topic else {})
     if args.json:
         print_json(answer)
     else:
-        say(
+        print_text(
             one_line(
-                f"{session} is being summarised; what is said meanwhile waits. `hermes why {session}` tells more."
+                f"Summarising {session}; new messages wait until it is done. `hermes why {session}` shows its state."
             )
         )
     return 0
@@ -195,27 +195,27 @@ def _compress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import meant_by
+    from hermes.cli.session_lookup import resolve_session
 
     client = connect(environ)
-    session = meant_by(client, args.session)
-    if not args.yes and not _is_sure(_family(client, session)):
-        raise HermesError(f"nothing was deleted; `hermes delete {session} --yes` does it without asking")
+    session = resolve_session(client, args.session)
+    if not args.yes and not _is_confirmed(_family(client, session)):
+        raise HermesError(f"nothing was deleted; `hermes delete {session} --yes` deletes without asking")
     answer = client.delete(session_path(session))
     if args.json:
         print_json(answer)
     else:
-        say(f"Deleted the whole conversation of {one_line(session)}.")
+        print_text(f"Deleted the conversation of {one_line(session)}.")
     return 0
 
 
 def _family(client: AdminClient, session: str) -> list[Mapping[str, Any]]:
-    """What goes with a session, the oldest first: what it grew from or into. A branch's origin that goes on stays."""
+    """Return the sessions that a deletion covers, oldest first. The open origin of a branch is not among them."""
     from hermes.cli.client import session_path
 
     known: dict[str, Mapping[str, Any]] = {}
 
-    def look(name: str) -> Mapping[str, Any]:
+    def fetch(name: str) -> Mapping[str, Any]:
         if name not in known:
             known[name] = client.get(session_path(name), tail=0, exact=1)["session"]
         return known[name]
@@ -223,39 +223,39 @@ def _family(client: AdminClient, session: str) -> list[Mapping[str, Any]]:
     family: dict[str, Mapping[str, Any]] = {}
     unseen = [session]
     while unseen:
-        found = look(unseen.pop())
+        found = fetch(unseen.pop())
         if found["id"] in family:
             continue
         family[found["id"]] = found
         unseen.extend(filter(None, (found["successor"],)))
-        parent = _looked_up(look, found["parent"])
+        parent = _find_parent(fetch, found["parent"])
         if parent is not None and (parent["phase"] in _CLOSED or parent["successor"] == found["id"]):
             unseen.append(parent["id"])
     return sorted(family.values(), key=lambda each: float(each["created_at"]))
 
 
-def _looked_up(look: Callable[[str], Mapping[str, Any]], name: str | None) -> Mapping[str, Any] | None:
+def _find_parent(fetch: Callable[[str], Mapping[str, Any]], name: str | None) -> Mapping[str, Any] | None:
     from hermes.cli.client import AdminError
 
     if name is None:
         return None
     try:
-        return look(name)
+        return fetch(name)
     except AdminError as error:
         if error.status != 404:
             raise
-        return None  # deleted before
+        return None
 
 
-def _is_sure(family: list[Mapping[str, Any]]) -> bool:
+def _is_confirmed(family: list[Mapping[str, Any]]) -> bool:
     if not sys.stdin.isatty():
         return False
-    say(f"This deletes a whole conversation: {count(len(family), 'session')}.")
+    print_text(f"This deletes a whole conversation: {count(len(family), 'session')}.")
     for each in family:
         about = f" {each['title']}" if each.get("title") else ""
-        say("  " + one_line(f"{each['id']} ({each['phase']}, {count(each['messages'], 'message')}){about}"))
+        print_text("  " + one_line(f"{each['id']} ({each['phase']}, {count(each['messages'], 'message')}){about}"))
     try:
-        return input("There is no way back. Delete it? [y/N] ").strip().lower() in ("y", "yes")
+        return input("This cannot be undone. Delete it? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         print()
         return False

@@ -1,4 +1,4 @@
-"""`hermes daemon`: run in the foreground until told to stop."""
+"""`hermes daemon`: run the daemon in the foreground until it is stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add(
         "daemon",
         _run,
-        "Run the daemon in the foreground. SIGTERM, Ctrl-C or `hermes stop` end it.",
+        "Run the daemon in the foreground. SIGTERM, Ctrl-C or `hermes stop` stops it.",
         examples="  hermes daemon\n  HERMES_HOME=/srv/hermes HERMES_API_PORT=9000 hermes daemon --log-level DEBUG",
     )
     levels = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -30,11 +30,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.app.init_process import leave_process_1
 
     leave_process_1()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon handles it as a reload
     from hermes.app.refused_start import forget_refusal, noting_refusal
     from hermes.config.home import Home
 
-    if args.log_level:  # like the variable, so that a reload does not forget it
+    if args.log_level:  # as the variable, so that a reload keeps it
         environ = {**environ, "HERMES_LOG_LEVEL": args.log_level}
     home = Home.from_environ(environ)
     forget_refusal(home)
@@ -48,7 +48,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _cleared(home: Home, environ: Mapping[str, str]) -> Config:
     from hermes.config.loader import explain_config, retired_warnings
 
-    _, sources = explain_config(home, environ)  # what is quickly found is told at once
+    _, sources = explain_config(home, environ)  # reports most problems before the slow imports below
     for warning in retired_warnings(sources):
         print(f"hermes: {warning}", file=sys.stderr)
     from hermes.app.factories.preflight import preflight

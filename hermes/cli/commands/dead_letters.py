@@ -1,4 +1,4 @@
-"""`hermes dead-letters`: what was set aside, and another try for it."""
+"""`hermes dead-letters`: list dead letters, and replay one."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
     from hermes.cli.client import AdminClient
 
-_NAMED = 5  # of those that a beginning could mean
+_MAX_NAMED = 5  # ids in the error for an ambiguous prefix
 
 
 def add_commands(commands: Commands) -> None:
     letters = commands.add(
         "dead-letters",
         _dead_letters,
-        "List or replay what was set aside. It crashed its session twice, or could not be said on its platform.",
+        "List or replay dead letters. These are messages that crashed their session twice or could not be delivered.",
         examples="  hermes dead-letters\n  hermes dead-letters replay 1f2e3d",
         json=True,
     )
     replay = Commands(letters, required=False).add(
-        "replay", _replay, "Give a dead letter to its session once more, or have it said again.", json=True
+        "replay", _replay, "Replay a dead letter: give it to its session, or deliver it, again.", json=True
     )
-    replay.add_argument("id", metavar="ID", help="as listed by `hermes dead-letters`, or the beginning of it")
+    replay.add_argument("id", metavar="ID", help="id as listed by `hermes dead-letters`, or its first characters")
 
 
 def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -58,7 +58,7 @@ def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _what(letter: Mapping[str, Any]) -> str:
-    """A message that came in, or something that could not be said, and where."""
+    """Return the text of a dead letter, and the platform if it is an outgoing message."""
     place = letter.get("place")
     if place is None:
         return "message"
@@ -76,17 +76,19 @@ def _replay(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     else:
-        again = "is being said again" if answer.get("handling") == "delivering" else "was given to its session again"
+        again = (
+            "is being delivered again" if answer.get("handling") == "delivering" else "was given to its session again"
+        )
         print(f"{one_line(letter)} {again}.")
     return 0
 
 
 def _meant(client: AdminClient, given: str) -> str:
-    """The id of the dead letter that somebody typed the id for, or the beginning of it."""
+    """Return the id of the dead letter that `given` is, or begins."""
     known = [letter["id"] for letter in client.get("/dead-letters")["dead_letters"]]
     found = [each for each in known if each.startswith(given)]
     if given in known or not found:
-        return given  # an unknown one is for the daemon to refuse
+        return given  # the daemon refuses an unknown id
     if len(found) > 1:
-        raise HermesError(f"{given} could be any of {', '.join(found[:_NAMED])}; type more of it")
+        raise HermesError(f"{given} is ambiguous: it could be {', '.join(found[:_MAX_NAMED])}; type more characters")
     return str(found[0])

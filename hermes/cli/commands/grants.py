@@ -1,10 +1,10 @@
-"""`hermes grants`: what was allowed for good, in every conversation, and to take it back."""
+"""`hermes grants`: list permanent grants, and withdraw one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, say
+from hermes.cli.output import one_line, print_json, print_text
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ def add_commands(commands: Commands) -> None:
     grants = commands.add(
         "grants",
         _grants,
-        "List what was allowed for good, in every conversation, or take it back.",
+        "List permanent grants, which hold in every conversation, or withdraw one.",
         examples="  hermes grants\n  hermes grants withdraw recursive-delete",
         json=True,
     )
     withdraw = Commands(grants, required=False).add(
-        "withdraw", _withdraw, "Have commands of that kind asked about again.", json=True
+        "withdraw", _withdraw, "Withdraw a grant: commands of this kind need approval again.", json=True
     )
-    withdraw.add_argument("kind", metavar="KIND", help="as listed by `hermes grants`")
+    withdraw.add_argument("kind", metavar="KIND", help="kind as listed by `hermes grants`")
 
 
 def _grants(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -34,9 +34,9 @@ def _grants(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json(answer)
     elif answer["grants"]:
         for kind in answer["grants"]:
-            say(one_line(kind))
+            print_text(one_line(kind))
     else:
-        say("Nothing is allowed for good.")
+        print_text("There are no permanent grants.")
     return 0
 
 
@@ -49,5 +49,5 @@ def _withdraw(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     else:
-        say(one_line(f"Commands of the kind {args.kind} are asked about again."))
+        print_text(one_line(f"Withdrawn: commands of kind {args.kind} need approval again."))
     return 0

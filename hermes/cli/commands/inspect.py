@@ -1,7 +1,4 @@
-"""`hermes ps`, `sessions`, `show` and `why`: looking at what runs and what is stored.
-
-Sessions can be looked at without a daemon, too.
-"""
+"""`hermes ps`, `sessions`, `show` and `why`: actors and sessions. Sessions can be read without a daemon."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from hermes.cli.output import (
     one_line,
     print_json,
     print_table,
+    print_text,
     printable,
-    say,
     shortened,
 )
 from hermes.cli.parser import add_session, positive, whole
@@ -31,8 +28,8 @@ if TYPE_CHECKING:
     from hermes.cli.session_lookup import Records
 
 _SESSIONS = 50
-_ABOUT = 100  # sessions of a list that say what they are about: each has to be asked for it
-_TOOL_LINES = 8  # of what a tool returned
+_MAX_ABOUT = 100  # sessions without a title whose first message is read: each costs a request
+_TOOL_LINES = 8  # of a tool's result
 _SESSION = "20260102_030405_1a2b3c4d"
 
 
@@ -40,48 +37,54 @@ def add_commands(commands: Commands) -> None:
     ps = commands.add(
         "ps",
         _ps,
-        "List the live actors of the daemon, sessions or processes. `hermes ps --sessions` finds a session's id.",
+        "List live actors, sessions or background processes.",
         examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --processes\n  hermes ps --running\n"
         "  hermes ps proc_0123456789ab\n"
         "  hermes ps --json | jq '.actors[].name'",
         json=True,
     )
     which = ps.add_mutually_exclusive_group()
-    which.add_argument("--sessions", action="store_true", help="list sessions and their ids, the last active first")
-    which.add_argument("--processes", action="store_true", help="list background processes, of all sessions")
-    which.add_argument("--running", action="store_true", help="only the background processes that run")
+    which.add_argument("--sessions", action="store_true", help="list sessions, the last active first")
+    which.add_argument("--processes", action="store_true", help="list the background processes of all sessions")
+    which.add_argument("--running", action="store_true", help="list only running background processes")
     which.add_argument(
-        "processes_named", nargs="*", default=(), metavar="PROCESS", help="explain these background processes"
+        "processes_named",
+        nargs="*",
+        default=(),
+        metavar="PROCESS",
+        help="explain the state of these background processes",
     )
-    _add_limit(ps, f"how many (default: {_SESSIONS} sessions, all actors)")
+    _add_limit(ps, f"how many to list (default: {_SESSIONS} sessions, all actors)")
     sessions = commands.add(
         "sessions",
         _sessions,
-        "List the stored sessions, the last active first. The same as `hermes ps --sessions`.",
+        "List stored sessions, the last active first. Same as `hermes ps --sessions`.",
         examples="  hermes sessions\n  hermes sessions --waiting\n  hermes sessions --limit 5 --json",
         json=True,
     )
-    _add_limit(sessions, f"how many (default: {_SESSIONS})")
-    sessions.add_argument("--waiting", action="store_true", help="only those that wait for a person's answer")
+    _add_limit(sessions, f"how many to list (default: {_SESSIONS})")
+    sessions.add_argument("--waiting", action="store_true", help="only sessions that wait for a person's answer")
     show = commands.add(
         "show",
         _show,
-        "Show one session whole. Its state and why, its lineage, its counters, the end of its transcript.",
+        "Show one session: state and reason, lineage, counters, and the end of the transcript.",
         examples=f"  hermes show {_SESSION}\n  hermes show 1a2b --tail 50\n  hermes show -",
         json=True,
     )
     add_session(show)
-    show.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages (default: 10)")
+    show.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages to show (default: 10)")
     why = commands.add(
         "why",
         _why,
-        "Explain in plain words why a session is in its state.",
+        "Explain why a session is in its current state.",
         examples=f"  hermes why {_SESSION}\n  hermes why -",
         json=True,
     )
     add_session(why)
     for parser in (show, why):
-        parser.add_argument("--exact", action="store_true", help="that very session, not the one in which it went on")
+        parser.add_argument(
+            "--exact", action="store_true", help="show this exact session, do not follow its successor"
+        )
 
 
 def _add_limit(parser: ArgumentParser, about: str) -> None:
@@ -141,16 +144,16 @@ def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         elif sessions:
             _print_sessions(records, sessions, only_waiting=only_waiting)
             if only_waiting:
-                say("`hermes approve ID show` shows all of a command that waits.")
+                print_text("`hermes approve ID show` prints the whole command that needs approval.")
         elif only_waiting:
             print("No session waits for an answer.")
         else:
-            print("There are no sessions yet; `hermes chat` begins one.")
+            print("There are no sessions yet; `hermes chat` starts one.")
     return 0
 
 
 def _waiting(records: Records, limit: int) -> list[dict[str, Any]]:
-    """The last active first, as in the list of all, each with what it waits for."""
+    """Return waiting sessions, the last active first, each with what it waits for."""
     views = [records.view(name, tail=0, exact=True) for name in records.waiting()]
     found = ({**view["session"], "waits_for": view.get("waits_for", "")} for view in views)
     return sorted(found, key=lambda each: -each["active_at"])[:limit]
@@ -158,7 +161,7 @@ def _waiting(records: Records, limit: int) -> list[dict[str, Any]]:
 
 def _print_sessions(records: Records, sessions: list[dict[str, Any]], *, only_waiting: bool) -> None:
     about = {session["id"]: session.get("title") or session.get("preview") for session in sessions}
-    for name in islice((name for name, words in about.items() if not words), _ABOUT):
+    for name in islice((name for name, words in about.items() if not words), _MAX_ABOUT):
         about[name] = records.beginning(name)
     rows = [
         [
@@ -182,7 +185,7 @@ def _print_sessions(records: Records, sessions: list[dict[str, Any]], *, only_wa
 
 
 def _phase(session: Mapping[str, Any]) -> str:
-    """A failure of the last turn is to be seen; a turn that somebody stopped is none."""
+    """Return the phase, marked if the last turn failed. A stopped turn is not a failure."""
     failure = session["last_failure"]
     is_failed = session["phase"] == "idle" and failure and failure["kind"] != "cancelled"
     return "idle, failed" if is_failed else str(session["phase"])
@@ -192,21 +195,21 @@ def _phase(session: Mapping[str, Any]) -> str:
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import meant, open_records
+    from hermes.cli.session_lookup import open_records, resolve_id
 
     with open_records(environ) as records:
-        view = records.view(meant(records, args.session), tail=args.tail, exact=args.exact)
+        view = records.view(resolve_id(records, args.session), tail=args.tail, exact=args.exact)
     if args.json:
         print_json(view)
         return 0
     for name, value in _facts(view):
-        say(f"{name + ':':<11} {one_line(value)}", indent=" " * 12)
-    say("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
+        print_text(f"{name + ':':<11} {one_line(value)}", indent=" " * 12)
+    print_text("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
     for message in view["transcript"]:
         who = "note" if message.get("note") else one_line(str(message["role"]))
         more = message.get("by") or message.get("answered")
         print(f"\n{moment(message['at'])}  {who}{f' ({one_line(more)})' if more else ''}")
-        say(_content(message))
+        print_text(_content(message))
     return 0
 
 
@@ -243,12 +246,12 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _why(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import meant, open_records
+    from hermes.cli.session_lookup import open_records, resolve_id
 
     with open_records(environ) as records:
-        answer = records.why(meant(records, args.session), exact=args.exact)
+        answer = records.why(resolve_id(records, args.session), exact=args.exact)
     if args.json:
         print_json(answer)
     else:
-        say(printable(answer["why"]))
+        print_text(printable(answer["why"]))
     return 0

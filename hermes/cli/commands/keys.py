@@ -6,13 +6,13 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import ago, moment, one_line, print_json, print_table, say
+from hermes.cli.output import ago, moment, one_line, print_json, print_table, print_text
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ROLE_HELP = "user (the default): the tools of tools.api; guest: those of tools.guest, so no terminal and no files"
+_ROLE_HELP = "user (default): the tools of tools.api; guest: those of tools.guest, so no terminal and no files"
 _UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
@@ -20,19 +20,25 @@ def add_commands(commands: Commands) -> None:
     group = commands.add(
         "keys",
         _list,
-        "Named API keys: each reaches only the sessions that it began, and no processes.",
+        "Manage named API keys. A key can only use sessions that it started, and no processes.",
         examples="  hermes keys create ci --expires 30d --budget-usd 2\n  hermes keys list\n  hermes keys revoke ci",
     )
     actions = Commands(group)
-    create = actions.add("create", _create, "Create a key. It is shown once.", json=True)
-    create.add_argument("name", metavar="NAME", help="lower-case letters, digits and hyphens")
+    create = actions.add("create", _create, "Create a key and print it. It cannot be shown again.", json=True)
+    create.add_argument("name", metavar="NAME", help="name of the key: lower-case letters, digits and hyphens")
     create.add_argument("--role", choices=("user", "guest"), default="user", help=_ROLE_HELP)
-    create.add_argument("--expires", type=_duration, metavar="TIME", help="such as 12h, 30d or 8w; default: never")
-    create.add_argument("--budget-tokens", type=int, default=0, metavar="N", help="tokens a day; default: no limit")
-    create.add_argument("--budget-usd", type=float, default=0.0, metavar="X", help="dollars a day; default: no limit")
-    actions.add("list", _list, "List all keys, without their text.", json=True)
-    revoke = actions.add("revoke", _revoke, "Refuse a key from now on. Its sessions stay.", json=True)
-    revoke.add_argument("name", metavar="NAME", help="as listed")
+    create.add_argument(
+        "--expires", type=_duration, metavar="TIME", help="lifetime such as 12h, 30d or 8w (default: no expiry)"
+    )
+    create.add_argument(
+        "--budget-tokens", type=int, default=0, metavar="N", help="tokens per day (default: no limit)"
+    )
+    create.add_argument(
+        "--budget-usd", type=float, default=0.0, metavar="X", help="dollars per day (default: no limit)"
+    )
+    actions.add("list", _list, "List all keys, without their secrets.", json=True)
+    revoke = actions.add("revoke", _revoke, "Revoke a key. Its sessions are kept.", json=True)
+    revoke.add_argument("name", metavar="NAME", help="name as listed by `hermes keys list`")
 
 
 def _duration(text: str) -> int:
@@ -58,11 +64,11 @@ def _create(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json({"key": {**answer["key"], "text": answer["text"]}})
         return 0
-    say(answer["text"])
+    print_text(answer["text"])
     until = answer["key"]["expires_at"]
     valid = f"until {moment(until)}" if until else "until it is revoked"
-    say(f"This is the key {args.name}, with the role {args.role}, valid {valid}.")
-    say("It is not stored and cannot be shown again.")
+    print_text(f"This is the key {args.name}, with the role {args.role}, valid {valid}.")
+    print_text("Only its hash is stored: it cannot be shown again.")
     return 0
 
 
@@ -76,7 +82,7 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         headings = ["NAME", "ROLE", "STATE", "CREATED", "EXPIRES", "USED TODAY", "BUDGET A DAY"]
         print_table(headings, [_row(key) for key in answer["keys"]], drop=("CREATED",))
     else:
-        say("There are no named keys. `hermes keys create NAME` makes one.")
+        print_text("There are no named keys. `hermes keys create NAME` creates one.")
     return 0
 
 
@@ -105,5 +111,5 @@ def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     else:
-        say(one_line(f"The key {args.name} is refused from now on."))
+        print_text(one_line(f"The key {args.name} is revoked."))
     return 0

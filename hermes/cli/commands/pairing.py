@@ -1,10 +1,10 @@
-"""`hermes pairing`: who on chat platforms asks to be let in, who was, and to change that."""
+"""`hermes pairing`: list pairing requests and paired users of chat platforms, approve, change and revoke them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import ago, moment, one_line, print_json, print_table, say
+from hermes.cli.output import ago, moment, one_line, print_json, print_table, print_text
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -12,32 +12,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_ROLES = ("guest", "user")  # admins are named in the configuration
+_ROLES = ("guest", "user")  # admins are set in the configuration
 
 
 def add_commands(commands: Commands) -> None:
     group = commands.add(
         "pairing",
         _list,
-        "Let people talk to Hermes on chat platforms. Somebody unknown who writes to the bot gets a code for you.",
+        "Manage who can talk to Hermes on chat platforms. A new user who writes to the bot gets a pairing code.",
         examples=(
             "  hermes pairing list\n  hermes pairing approve telegram ABCD2345 --role user\n"
             "  hermes pairing role telegram 77 guest\n  hermes pairing revoke telegram 77"
         ),
     )
     actions = Commands(group)
-    actions.add("list", _list, "List who asks to be let in, and who was.", json=True)
-    approve = actions.add("approve", _approve, "Let in whoever has that code.", json=True)
-    approve.add_argument("platform", metavar="PLATFORM", help="telegram, say")
-    approve.add_argument("code", metavar="CODE", help="as the person was told it")
-    approve.add_argument("--role", choices=_ROLES, default="guest", help="what they may do (default: guest)")
-    role = actions.add("role", _role, "Change what somebody who was let in may do.", json=True)
-    role.add_argument("platform", metavar="PLATFORM", help="telegram, say")
-    role.add_argument("user", metavar="USER", help="the person's id there, as listed")
+    actions.add("list", _list, "List pairing requests and paired users.", json=True)
+    approve = actions.add("approve", _approve, "Approve the pairing request with this code.", json=True)
+    approve.add_argument("platform", metavar="PLATFORM", help="chat platform, such as telegram")
+    approve.add_argument("code", metavar="CODE", help="the code that the bot sent to the user")
+    approve.add_argument("--role", choices=_ROLES, default="guest", help="role of the user (default: guest)")
+    role = actions.add("role", _role, "Change the role of a paired user.", json=True)
+    role.add_argument("platform", metavar="PLATFORM", help="chat platform, such as telegram")
+    role.add_argument("user", metavar="USER", help="id of the user on the platform, as listed")
     role.add_argument("role", choices=_ROLES, help="guest: no terminal and no files; user: both, in the sandbox")
-    revoke = actions.add("revoke", _revoke, "Do not let that person talk any more, from now on.", json=True)
-    revoke.add_argument("platform", metavar="PLATFORM", help="telegram, say")
-    revoke.add_argument("user", metavar="USER", help="the person's id there, as listed")
+    revoke = actions.add("revoke", _revoke, "Revoke the pairing of a user.", json=True)
+    revoke.add_argument("platform", metavar="PLATFORM", help="chat platform, such as telegram")
+    revoke.add_argument("user", metavar="USER", help="id of the user on the platform, as listed")
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -50,17 +50,17 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return 0
     rows = [
         [each["platform"], each["user"], state, each.get("role", ""), ago(each["at"]), each["name"]]
-        for state, people in (("asks", answer["pending"]), ("let in", answer["approved"]))
+        for state, people in (("asks", answer["pending"]), ("paired", answer["approved"]))
         for each in people
     ]
     if rows:
         print_table(["PLATFORM", "USER", "STATE", "ROLE", "SINCE", "NAME"], rows, drop=("SINCE",))
     else:
-        say("Nobody was let in by pairing, and nobody asks to be.")
+        print_text("There are no paired users and no pairing requests.")
         if not client.info().get("platforms"):
-            say("No chat platform is set up; `hermes setup telegram` or `hermes setup slack` does that.")
+            print_text("No chat platform is set up; run `hermes setup telegram` or `hermes setup slack`.")
     if answer["locked_until"]:
-        say(f"Approving is locked until {moment(answer['locked_until'])}: there were too many wrong codes.")
+        print_text(f"Approval is locked until {moment(answer['locked_until'])}: too many wrong codes were entered.")
     return 0
 
 
@@ -75,7 +75,12 @@ def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     else:
         friend = answer["approved"]
         who = f"{friend['name']} (user {friend['user']})" if friend["name"] else f"user {friend['user']}"
-        say(one_line(f"{who} may talk on {friend['platform']} now, as a {friend['role']}, and was told so."))
+        print_text(
+            one_line(
+                f"{who} can now talk to the bot on {friend['platform']}, with the role {friend['role']}, and was "
+                "notified."
+            )
+        )
     return 0
 
 
@@ -86,7 +91,7 @@ def _role(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     else:
-        say(one_line(f"User {args.user} is a {args.role} on {args.platform} from now on."))
+        print_text(one_line(f"User {args.user} now has the role {args.role} on {args.platform}."))
     return 0
 
 
@@ -97,9 +102,10 @@ def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     else:
-        say(one_line(f"User {args.user} may not talk on {args.platform} any more."))
+        print_text(one_line(f"User {args.user} can no longer talk to the bot on {args.platform}."))
         if answer["revoked"].get("left_home"):
-            say(
-                "Their chat was the home channel, and is not any more: say /sethome in the chat that is to be it now."
+            print_text(
+                "Their chat was the home channel. There is none now: send /sethome in the chat that should "
+                "replace it."
             )
     return 0

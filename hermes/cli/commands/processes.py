@@ -1,6 +1,6 @@
-"""`hermes ps --processes`, `log` and `kill`: what runs in the background of all sessions.
+"""`hermes ps --processes`, `log` and `kill`: background processes of all sessions.
 
-A process can be named by its id, or by the beginning of it or of the part behind `proc_`.
+A process is named by its id, or by the first characters of the id or of the part after `proc_`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from hermes.cli.output import ago, duration, one_line, print_json, print_table, printable, say, shortened, size
+from hermes.cli.output import ago, duration, one_line, print_json, print_table, print_text, printable, shortened, size
 from hermes.cli.parser import positive
 from hermes.domain.errors import HermesError
 
@@ -24,51 +24,58 @@ _PREFIX = "proc_"
 _ID = "proc_0123456789ab"
 _LOG_BYTES = 20_000
 _PART_BYTES = 500_000
-_NAMED = 5  # of those that a beginning could mean
+_MAX_NAMED = 5  # ids in the error for an ambiguous prefix
 
 
 def add_commands(commands: Commands) -> None:
     log = commands.add(
         "log",
         _log,
-        "Print the output of a background process. It is kept for an hour after its end, the last 10 MB at least.",
+        "Print the output of a background process. At least the last 10 MB are kept, for an hour after the "
+        "process has ended.",
         examples=f"  hermes log {_ID}\n  hermes log 0123 --all > output.txt",
         json=True,
     )
     which = log.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="all that is kept, not only the end")
+    which.add_argument("--all", action="store_true", help="print all output that is kept, not only the end")
     which.add_argument(
-        "--bytes", type=positive, default=_LOG_BYTES, metavar="N", help=f"how much of the end (default: {_LOG_BYTES})"
+        "--bytes",
+        type=positive,
+        default=_LOG_BYTES,
+        metavar="N",
+        help=f"how many bytes of the end to print (default: {_LOG_BYTES})",
     )
     kill = commands.add(
         "kill",
         _kill,
-        "End a background process, with all that it started. `hermes ps --processes` lists them.",
+        "End a background process and everything that it started. `hermes ps --processes` lists them.",
         examples=f"  hermes kill {_ID}\n  hermes kill 0123",
         json=True,
     )
     for parser in (log, kill):
-        parser.add_argument("id", metavar="PROCESS", help="its id, or the beginning of it")
+        parser.add_argument(
+            "id", metavar="PROCESS", help="process id such as proc_0123456789ab, or its first characters"
+        )
 
 
 def show_processes(args: argparse.Namespace, client: AdminClient, *, resets: bool) -> int:
-    """Those that run first, then those that ended last. The ones that were named are explained.
+    """Print processes: the running ones first, then the last ended. Those named on the command line are explained.
 
-    `resets`: there are any that could wait for one of them.
+    `resets` tells whether automatic resets are on, so that a process can delay one.
     """
     processes = _listed(client)
     if args.processes_named:
-        processes = [_meant(processes, name) for name in args.processes_named]
+        processes = [_find(processes, name) for name in args.processes_named]
     elif args.running:
         processes = [process for process in processes if process["running"]]
     processes = processes[: args.limit]
     if args.json:
         print_json({"processes": processes})
     elif not processes:
-        print("Nothing runs in the background.")
+        print("There are no background processes.")
     elif args.processes_named:
         for process in processes:
-            say(f"{process['id']}: {one_line(process['explanation'])}", indent="  ")
+            print_text(f"{process['id']}: {one_line(process['explanation'])}", indent="  ")
     else:
         _print(processes, resets=resets)
     return 0
@@ -106,7 +113,7 @@ def _print(processes: list[dict[str, Any]], *, resets: bool) -> None:
         drop.remove("RESET")
     print_table(columns, rows, drop=drop, numbers=("PID", "AGE", "ACTIVE", "CPU", "MEMORY"))
     if sys.stdout.isatty():
-        say("`hermes ps PROCESS` explains one, `hermes log PROCESS` prints its output.")
+        print_text("`hermes ps PROCESS` explains one, `hermes log PROCESS` prints its output.")
 
 
 def _ended(process: Mapping[str, Any]) -> str:
@@ -115,41 +122,41 @@ def _ended(process: Mapping[str, Any]) -> str:
     return f"signal {process['signal']}" if process["signal"] is not None else f"exit {process['exit_code']}"
 
 
-def _meant(processes: list[dict[str, Any]], given: str) -> dict[str, Any]:
-    beginning = _PREFIX + given.removeprefix(_PREFIX)
-    found = [each for each in processes if each["id"].startswith(beginning)]
-    if not found or beginning == _PREFIX:
+def _find(processes: list[dict[str, Any]], given: str) -> dict[str, Any]:
+    prefix = _PREFIX + given.removeprefix(_PREFIX)
+    found = [each for each in processes if each["id"].startswith(prefix)]
+    if not found or prefix == _PREFIX:
         raise HermesError(f"there is no background process {one_line(given)}; `hermes ps --processes` lists them")
-    if len(found) > 1:  # they are all of one length: none of them is the beginning of another
-        names = ", ".join(each["id"] for each in found[:_NAMED])
-        raise HermesError(f"{one_line(given)} could mean {len(found)} processes: {names}")
+    if len(found) > 1:  # ids have one length, so none is a prefix of another
+        names = ", ".join(each["id"] for each in found[:_MAX_NAMED])
+        raise HermesError(f"{one_line(given)} is ambiguous: it could be {names}; type more characters")
     return found[0]
 
 
-# ---------------------------------------------------------------- one of them
+# ---------------------------------------------------------------- one process
 
 
 def _log(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
 
     client = connect(environ)
-    path = f"{_path(_meant(_listed(client), args.id))}/log"
+    path = f"{_path(_find(_listed(client), args.id))}/log"
     part = client.get(path, offset=0, limit=_PART_BYTES) if args.all else client.get(path, limit=args.bytes)
     if args.json:
         print_json(part)
         return 0
     if part["offset"]:
-        gone = f", those before {part['kept_from']} are no longer kept" if part["kept_from"] else ""
-        more = "" if args.all else "; --all prints all that is kept"
-        say(f"(from byte {part['offset']} of {part['total_bytes']}{gone}{more})", file=sys.stderr)
-    _print_text(part["text"])
+        gone = f", bytes before {part['kept_from']} are no longer kept" if part["kept_from"] else ""
+        more = "" if args.all else "; --all prints everything that is kept"
+        print_text(f"(from byte {part['offset']} of {part['total_bytes']}{gone}{more})", file=sys.stderr)
+    _write_output(part["text"])
     while args.all and part["next_offset"] < part["total_bytes"]:
         part = client.get(path, offset=part["next_offset"], limit=_PART_BYTES)
-        _print_text(part["text"])
+        _write_output(part["text"])
     return 0
 
 
-def _print_text(text: str) -> None:
+def _write_output(text: str) -> None:
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
@@ -157,15 +164,15 @@ def _kill(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
 
     client = connect(environ)
-    found = _meant(_listed(client), args.id)
+    found = _find(_listed(client), args.id)
     answer = client.post(f"/processes/{quote(found['id'], safe='')}/kill")
     process = answer["process"]
     if args.json:
         print_json(answer)
     elif process["running"]:
-        say(f"{process['id']} was told to end, and has not yet.")
+        print_text(f"{process['id']} was signalled and is still running.")
     else:
-        say(f"{process['id']} was ended: {one_line(process['explanation'])}")
+        print_text(f"{process['id']} was ended: {one_line(process['explanation'])}")
     return 0
 
 

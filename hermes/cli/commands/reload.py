@@ -1,11 +1,11 @@
-"""`hermes reload`: the running daemon reads its configuration again, and what came of it is told."""
+"""`hermes reload`: make the daemon read its configuration again, and print the changes."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, say
+from hermes.cli.output import one_line, print_json, print_text
 from hermes.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ def add_commands(commands: Commands) -> None:
     commands.add(
         "reload",
         _reload,
-        "Have the daemon read its configuration and key files again. What can change while it runs is in force\n"
-        "immediately. Variables are those that the daemon was started with, not those of this shell. Exit code\n"
-        "78 if the configuration cannot be used, and then the old one stays.",
+        "Make the daemon read its configuration and key files again. Settings that can change while it runs take\n"
+        "effect immediately. It uses the environment variables that it was started with, not those of this shell.\n"
+        "Exit code 78 if the configuration is not valid; the old one stays in effect.",
         examples="  hermes reload\n  hermes reload --json | jq .needs_restart",
         json=True,
     )
@@ -42,13 +42,13 @@ def _reload(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     applied = [*_settings(answer["applied"]), *_files(answer.get("files_applied", ()))]
     later = [*_settings(answer["needs_restart"]), *_files(answer.get("files_need_restart", ()))]
     for line in applied or ([] if later else ["Nothing has changed."]):
-        say(line, indent="  ")
+        print_text(line, indent="  ")
     if later:
-        say("Only after `hermes restart`:")
+        print_text("These take effect after `hermes restart`:")
     for line in later:
-        say(f"  {line}", indent="  ")
+        print_text(f"  {line}", indent="  ")
     if pid := answer.get("pid"):
-        say(f"Environment variables were those that the daemon (pid {pid}) was started with.")
+        print_text(f"The daemon (pid {pid}) used the environment variables that it was started with.")
     return 0
 
 

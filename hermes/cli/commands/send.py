@@ -1,4 +1,4 @@
-"""`hermes send`: posts on a chat platform without the agent, through the daemon, and waits until it has arrived."""
+"""`hermes send`: send a message to a chat without the agent, through the daemon, and wait for its delivery."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, say
+from hermes.cli.output import one_line, print_json, print_text
 from hermes.cli.parser import Commands, seconds
 from hermes.domain.errors import HermesError
 
@@ -20,7 +20,7 @@ _POLL_S = 0.1
 
 
 class NotDeliveredError(HermesError):
-    """It is kept, and may arrive yet, unless the message says that it was given up."""
+    """The message was not delivered in time. It is stored, and delivery continues unless the error says otherwise."""
 
     exit_code = 75
 
@@ -29,7 +29,7 @@ def add_commands(commands: Commands) -> None:
     send = commands.add(
         "send",
         _send,
-        "Post on a chat platform without the agent. Goes through the daemon, and waits until it has arrived.",
+        "Send a message to a chat without the agent. Waits until the daemon has delivered it.",
         examples=(
             "  hermes send 'The backup is done.'\n"
             "  hermes send --platform telegram --chat 77 hello\n"
@@ -37,14 +37,16 @@ def add_commands(commands: Commands) -> None:
         ),
         json=True,
     )
-    send.add_argument("--platform", default="", metavar="P", help="telegram, say; not needed where there is only one")
+    send.add_argument(
+        "--platform", default="", metavar="P", help="chat platform, such as telegram; optional if only one is set up"
+    )
     where = send.add_mutually_exclusive_group()
-    where.add_argument("--chat", default="", metavar="C", help="the chat's id, or CHAT:THREAD")
-    where.add_argument("--home", action="store_true", help="the home channel (/sethome); the default")
+    where.add_argument("--chat", default="", metavar="C", help="chat id, or CHAT:THREAD")
+    where.add_argument("--home", action="store_true", help="send to the home channel, set with /sethome (default)")
     send.add_argument(
         "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the delivery (default: 60)"
     )
-    send.add_argument("text", nargs="*", metavar="TEXT", help="what to say; without it, what comes on stdin")
+    send.add_argument("text", nargs="*", metavar="TEXT", help="the message (default: read from stdin)")
 
 
 def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -55,7 +57,7 @@ def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     client = connect(environ)
     text = " ".join(args.text) if args.text else "" if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
     if not text.strip():
-        args.usage_error("there is nothing to say: give a text, or pipe one in")
+        args.usage_error("the message is empty: pass it as TEXT or on stdin")
     chat, _, thread = args.chat.partition(":")
     name = secrets.token_hex(8)
     body = {"id": name, "platform": args.platform, "chat": chat, "thread": thread, "text": text}
@@ -64,16 +66,16 @@ def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     where = f"{place['platform']}, chat {place['chat']}"
     if state["state"] == "failed":
         raise NotDeliveredError(
-            f"it cannot be delivered to {where}: {state['problem']} "
+            f"the message cannot be delivered to {where}: {state['problem']} "
             f"(kept; `hermes dead-letters replay {state['dead_letter']}` tries it again)"
         )
     if state["state"] != "sent":
         problem = f": {state['problem']}" if state["problem"] else ""
-        raise NotDeliveredError(f"not delivered to {where} yet{problem} (the daemon goes on trying)")
+        raise NotDeliveredError(f"not delivered to {where} yet{problem} (stored; the daemon keeps trying)")
     if args.json:
         print_json({**state, "place": place})
     else:
-        say(one_line(f"Delivered to {where}."))
+        print_text(one_line(f"Delivered to {where}."))
     return 0
 
 
@@ -85,5 +87,5 @@ def _wait(client: AdminClient, name: str, deadline: float) -> Mapping[str, Any]:
             return state
         if state["problem"] != told:
             told = state["problem"]
-            say(one_line(f"not yet: {told}; it is tried again"), file=sys.stderr)
+            print_text(one_line(f"not delivered yet: {told}; the daemon tries again"), file=sys.stderr)
         time.sleep(_POLL_S)

@@ -1,11 +1,11 @@
-"""`hermes status`: whether a daemon runs here and can take work, for people, scripts and health checks."""
+"""`hermes status`: state of the daemon, for people, scripts and health checks."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import count, duration, one_line, print_json, say, size
+from hermes.cli.output import count, duration, one_line, print_json, print_text, size
 from hermes.domain.errors import NotRunningError
 from hermes.domain.listing import some
 
@@ -22,8 +22,8 @@ def add_commands(commands: Commands) -> None:
     commands.add(
         "status",
         _status,
-        "Say how the daemon is. Exit code 0 if it is ready to take work, 1 if it is not or none runs; --json prints\n"
-        "an answer in each case.",
+        "Show the state of the daemon. Exit code 0 if it is ready, 1 if it is not ready or does not run; --json\n"
+        "prints a report in both cases.",
         examples="  hermes status\n  hermes status --json | jq .ready",
         json=True,
     )
@@ -31,12 +31,12 @@ def add_commands(commands: Commands) -> None:
 
 def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import SilentError, connect
-    from hermes.cli.previous_boot import telling_how_it_ended
+    from hermes.cli.previous_boot import explaining_last_end
     from hermes.config.home import Home
 
     home, client = Home.from_environ(environ), connect(environ)
     try:
-        with telling_how_it_ended(home):
+        with explaining_last_end(home):
             info = client.info()
     except (NotRunningError, SilentError) as error:
         if not args.json:
@@ -48,7 +48,7 @@ def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     else:
         waiting = _waiting_sessions(client) if info.get("sessions_waiting") else []
         for name, value in _facts(info, waiting):
-            say(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
+            print_text(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
     return 0 if info["ready"] else 1
 
 
@@ -83,7 +83,9 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
         *([("waiting", _waiting(waiting))] if waiting else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
-        *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
+        *(
+            [("resume", str(info["resume"]))] if "resume" in info else []
+        ),  # a boot loop: sessions are not resumed automatically
     ]
 
 
@@ -92,7 +94,7 @@ def _sandbox(sandbox: Mapping[str, Any]) -> str:
 
 
 def _model_health(health: Mapping[str, Any], now: float) -> str:
-    """The last answer, and the last failure unless the model has answered since."""
+    """Return the age of the last answer, and the last failure if no answer came after it."""
     answered, failure = health.get("answered_at"), health.get("last_failure")
     said = f", last answered {duration(max(0.0, now - answered))} ago" if answered else ""
     if not failure or (answered or 0) > failure["at"]:
@@ -113,8 +115,8 @@ def _turns(counts: Mapping[str, int]) -> str:
             None,
             (
                 f"{flying} in flight",
-                f"{calling} of them asking the model" if calling else "",
-                f"{waiting} waiting for it" if waiting else "",
+                f"{calling} calling the model" if calling else "",
+                f"{waiting} waiting for a model call" if waiting else "",
             ),
         )
     )
@@ -127,7 +129,7 @@ def _waiting(sessions: list[str]) -> str:
 
 def _index(index: Mapping[str, Any]) -> str:
     done = f"{index['indexed']:,} of {index['total']:,} records"
-    return f"indexing, {done}; newer messages are not found yet"
+    return f"indexing, {done}; search does not find newer messages yet"
 
 
 def _platform(each: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""`hermes storage`: through the daemon when one runs, else on the files themselves under the home's lock."""
+"""`hermes storage`: verify, measure, copy and compact the store, through the daemon or under the lock of the home."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from hermes.cli.client import AdminClient
     from hermes.config.home import Home
 
-_OF_A_DAEMON = frozenset({"commits", "transactions", "last_commit_s"})  # counted since it opened the store
+_OF_A_DAEMON = frozenset({"commits", "transactions", "last_commit_s"})  # counted since the store was opened
 
 
 def add_commands(commands: Commands) -> None:
     storage = commands.add(
         "storage",
         _stats,
-        "Check, measure, back up or compact what is stored.",
+        "Check, measure, copy or compact the store.",
         examples="  hermes storage verify\n  hermes storage backup /backups/monday\n  hermes storage stats --json",
     )
     actions = Commands(storage)
-    actions.add("verify", _verify, "Read everything and report what is damaged; exit 1 if anything is.", json=True)
-    actions.add("stats", _stats, "Show how much is stored and how big it is.", json=True)
-    backup = actions.add("backup", _backup, "Make a consistent copy, also while the daemon works.", json=True)
+    actions.add("verify", _verify, "Read everything and report damage. Exit code 1 if there is any.", json=True)
+    actions.add("stats", _stats, "Show the size and contents of the store.", json=True)
+    backup = actions.add(
+        "backup", _backup, "Make a consistent copy of the store, also while the daemon runs.", json=True
+    )
     backup.add_argument("path", metavar="PATH", help="a new directory for the copy")
-    actions.add("compact", _compact, "Give free space back to the file system; only while no daemon runs.", json=True)
+    actions.add("compact", _compact, "Return free space to the file system. The daemon must be stopped.", json=True)
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -47,7 +49,7 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json({"problems": problems})
     else:
-        print("\n".join(map(one_line, problems)) if problems else "The store is sound.")
+        print("\n".join(map(one_line, problems)) if problems else "The store is intact.")
     return 1 if problems else 0
 
 
@@ -85,7 +87,7 @@ def _figure(name: str, value: Any) -> str:
 def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
-    path = Path(args.path).absolute()  # the daemon stands in another directory
+    path = Path(args.path).absolute()  # the daemon has another working directory
 
     def directly(home: Home) -> None:
         from hermes.config.home import has_store
@@ -121,12 +123,12 @@ def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json({"before_bytes": before, "after_bytes": after})
     else:
-        print(f"The store had {size(before)} and has {size(after)} now.")
+        print(f"Compacted the store from {size(before)} to {size(after)}.")
     return 0
 
 
 def _either(environ: Mapping[str, str], asked: Callable[[AdminClient], Any], directly: Callable[[Home], Any]) -> Any:
-    """Ask the daemon, or do it here while nobody else can."""
+    """Ask the daemon, or do it here under the lock of the home."""
     from hermes.cli.client import AdminClient
     from hermes.config.home import Home, check_store, lock
 

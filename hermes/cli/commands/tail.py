@@ -1,4 +1,4 @@
-"""`hermes tail`: what happens, as it happens, one event a line."""
+"""`hermes tail`: print events as they happen, one per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import count, duration, one_line, say, shortened
+from hermes.cli.output import count, duration, one_line, print_text, shortened
 from hermes.cli.parser import add_session
 from hermes.domain.errors import HermesError, NotRunningError
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hermes.cli.pid import WatchedProcess
     from hermes.config.home import Home
 
-_LOOK_UP_S = 0.25
-_RESTARTS = "(the daemon stops or restarts; this goes on if it comes back)"
+_POLL_S = 0.25
+_RESTARTS = "(the daemon stops or restarts; waiting for it to come back)"
 _LEFT_OUT = ("text_delta", "text_reset", "call_progress", "end")  # the whole answer follows
 _NAMES = {
     "turn_accepted": "message accepted",
@@ -33,7 +33,7 @@ _NAMES = {
     "call_began": "tool began",
     "call_ended": "tool ended",
     "call_asked": "asks",
-    "call_answered": "was told",
+    "call_answered": "got answer",
     "session_moved": "session moved",
     "phase_changed": "phase changed",
     "process_started": "process started",
@@ -50,36 +50,38 @@ def add_commands(commands: Commands) -> None:
     tail = commands.add(
         "tail",
         _tail,
-        "Follow what happens, in one session or in all, also over a restart or a kill. Ctrl-C ends it; --json has\n"
-        "whole answers and their pieces.",
+        "Print events of one session or of all, as they happen, also across restarts of the daemon. Ctrl-C ends it.\n"
+        "--json prints whole answers and their deltas.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )
-    add_session(tail, nargs="?", help="only what happens in this one")
+    add_session(tail, nargs="?", help="only events of this session")
 
 
 def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from urllib.parse import urlencode
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.pid import process_of
-    from hermes.cli.previous_boot import telling_how_it_ended
-    from hermes.cli.session_lookup import meant_by
+    from hermes.cli.pid import watch_process
+    from hermes.cli.previous_boot import explaining_last_end
+    from hermes.cli.session_lookup import resolve_session
     from hermes.config.home import Home
 
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
-    with telling_how_it_ended(home):
+    with explaining_last_end(home):
         info = client.info()
-        path = f"/events?{urlencode({'session': meant_by(client, args.session)})}" if args.session else "/events"
+        path = (
+            f"/events?{urlencode({'session': resolve_session(client, args.session)})}" if args.session else "/events"
+        )
         while True:
-            with process_of(info["pid"]) as process:
+            with watch_process(info["pid"]) as process:
                 _follow(client, path, json_lines=args.json)
                 info = _await_daemon(client, home, process)
 
 
 def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
-    """Until the daemon goes away."""
+    """Print events until the connection ends."""
     from hermes.cli.client import LostError
 
     with suppress(LostError):
@@ -88,47 +90,48 @@ def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
             if json_lines:
                 print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
             elif event not in _LEFT_OUT:
-                say(_line(event, fields), indent=_INDENT)
+                print_text(_line(event, fields), indent=_INDENT)
             if event == "end":
-                raise HermesError("events came faster than they were read, and some were missed; start it again")
+                raise HermesError(
+                    "events arrived faster than they were read and some were lost; run `hermes tail` again"
+                )
 
 
 def _await_daemon(client: AdminClient, home: Home, process: WatchedProcess | None) -> dict[str, Any]:
-    """Wait for the next daemon and return its /info. Raises NotRunningError after an orderly stop without a restart.
+    """Wait for the next daemon and return its /info. Raises NotRunningError after a clean stop without a restart.
 
-    A restart keeps the process. A daemon that was killed is waited for as well: what its successor does is what
-    somebody who watches wants to see.
+    A restart keeps the process. After a kill this waits as well, to follow the next daemon.
     """
-    from hermes.cli.next_boot import life_of
+    from hermes.cli.next_boot import current_boot
     from hermes.cli.pid import has_ended
 
-    said = ""
-    while life_of(client) is None:
+    printed = ""
+    while current_boot(client) is None:
         notice = _RESTARTS if not has_ended(process) else _absence(home)
-        if notice != said:
-            said = notice
-            say(notice, file=sys.stderr)
-        time.sleep(_LOOK_UP_S)
-    if not said:
-        say(_RESTARTS, file=sys.stderr)  # it was away for a moment, and what happened meanwhile was not seen
-    say("(the daemon is back)", file=sys.stderr)
+        if notice != printed:
+            printed = notice
+            print_text(notice, file=sys.stderr)
+        time.sleep(_POLL_S)
+    if not printed:
+        print_text(_RESTARTS, file=sys.stderr)  # a short absence: events may have been missed
+    print_text("(the daemon is back)", file=sys.stderr)
     return client.info()
 
 
 def _absence(home: Home) -> str:
-    """Say why a daemon is waited for though its process has ended. Raises NotRunningError if none is expected."""
+    """Return why to wait for a daemon though its process has ended. Raises NotRunningError if none is expected."""
     from hermes.cli.previous_boot import last_end
     from hermes.config.home import is_free
 
     if not is_free(home):
-        return "(another daemon starts; this goes on with it)"
+        return "(another daemon is starting; waiting for it)"
     if not (how := last_end(home)):
         raise NotRunningError("the daemon stopped")
-    return f"(the daemon stopped: {how}. This goes on when a daemon runs again; Ctrl-C ends it)"
+    return f"(the daemon stopped: {how}. Waiting for a daemon to start; Ctrl-C ends this)"
 
 
 def _line(event: str, fields: Mapping[str, Any]) -> str:
-    clock = time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # without one: now
+    clock = time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # None is now
     name = _NAMES.get(event, event.replace("_", " "))
     rest = (_worded(each, value) for each, value in fields.items() if each not in ("session", "at"))
     detail = one_line(" ".join(filter(None, [_short(fields.get("session", "")), *rest])))
@@ -136,13 +139,13 @@ def _line(event: str, fields: Mapping[str, Any]) -> str:
 
 
 def _short(session: str) -> str:
-    """The part of an id that tells sessions apart; every command takes it for the whole."""
+    """Return the random part of a session id; every command accepts it in place of the id."""
     whole = _WHOLE_ID.fullmatch(session)
     return whole[1] if whole else session
 
 
 def _worded(name: str, value: Any) -> str:
-    if value in (None, "", [], False) or _AS_USUAL.get(name, _NOTHING) == value:
+    if value in (None, "", [], False) or _DEFAULTS.get(name, _NOTHING) == value:
         return ""
     words = _WORDS.get(name)
     return words(value) if words else f"{name.replace('_', ' ')} {value}"
@@ -152,12 +155,12 @@ def _quoted(text: str) -> str:
     return f'"{shortened(text)}"'
 
 
-def _aside(text: str) -> str:
+def _in_parentheses(text: str) -> str:
     return f"({shortened(text)})"
 
 
 _NOTHING = object()
-_AS_USUAL = {"position": 0, "attempt": 1, "finish_reason": "stop"}
+_DEFAULTS = {"position": 0, "attempt": 1, "finish_reason": "stop"}
 _WORDS: dict[str, Callable[[Any], str]] = {
     "usage": lambda usage: f"({count(usage['prompt_tokens'], 'token')} in, {usage['completion_tokens']} out)",
     "failure": lambda failure: f"({failure['kind']}) {shortened(failure['message'])}",
@@ -167,9 +170,9 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "took_s": lambda took: f"in {duration(took)}",
     "choices": lambda choices: f"[{', '.join(choices)}]",
     "approval": lambda _: "(needs permission)",
-    "call": lambda _: "",  # its name says enough
+    "call": lambda _: "",  # the name is enough
     "end": lambda end: f"with {shortened(end)}",
     **dict.fromkeys(("name", "outcome", "phase", "process"), str),
     **dict.fromkeys(("text", "question", "summary", "answer", "command"), _quoted),
-    **dict.fromkeys(("reason", "problem", "verdict"), _aside),
+    **dict.fromkeys(("reason", "problem", "verdict"), _in_parentheses),
 }

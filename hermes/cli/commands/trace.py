@@ -1,6 +1,7 @@
-"""`hermes trace`: what became of each message, from the platform's id of it to what was sent in return.
+"""`hermes trace`: path of each message, from its id on the platform to the messages sent in return.
 
-One line a message, with its gaps; the steps of a single one, or of all with --steps. Also without a daemon.
+It prints one line per message with its gaps, and the steps of a single message, or of all with --steps. It works
+without a daemon.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, say, shortened
+from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, print_text, shortened
 from hermes.cli.parser import SESSION_COMPLETION, positive, session_id
 from hermes.domain.errors import UnknownSessionError
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _MESSAGES = 20
 _LIKE_A_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
-_SHORT = 8  # of a turn's id: what other commands show, and this one takes
+_SHORT = 8  # characters of a turn id, as other commands print it
 _KEY_WIDTH = 24
 _DIGEST = 16  # with its prefix
 _INDENT = " " * 24
@@ -33,7 +34,7 @@ def add_commands(commands: Commands) -> None:
     trace = commands.add(
         "trace",
         _trace,
-        "Trace what became of a message, or of each message of a session. Gaps and what is missing are red.",
+        "Trace a message, or each message of a session, from arrival to delivery. Gaps are red.",
         examples="  hermes trace -\n  hermes trace telegram:4242:1000\n  hermes trace 1f2e3d4c --json\n"
         "  hermes trace 20260102_030405_1a2b3c4d --limit 5 --steps",
         json=True,
@@ -42,12 +43,16 @@ def add_commands(commands: Commands) -> None:
         "what",
         type=session_id,
         metavar="MESSAGE|SESSION",
-        help="the platform's id of a message (telegram:BOT:UPDATE), an Idempotency-Key, the id of a turn, a run, "
-        "a response or of a message that was sent; or a session's id or its beginning; - is the last active session",
+        help="id of a message on its platform (telegram:BOT:UPDATE), an Idempotency-Key, or the id of a turn, run, "
+        "response or sent message; or a session id or its first characters; - is the last active session",
     )
-    setattr(what, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
+    setattr(what, "complete", SESSION_COMPLETION)  # noqa: B010 - read by shtab, unknown to argparse
     trace.add_argument(
-        "--limit", type=positive, default=_MESSAGES, metavar="N", help=f"how many messages (default: {_MESSAGES})"
+        "--limit",
+        type=positive,
+        default=_MESSAGES,
+        metavar="N",
+        help=f"how many messages to list (default: {_MESSAGES})",
     )
     trace.add_argument("--steps", action="store_true", help="show the steps of every message")
 
@@ -66,27 +71,27 @@ def _trace(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         for line in lines:
             show({**line, "inbound": line["inbound"] and _message(line, args.what)})
     else:
-        print("Nobody has written in this session yet.")
+        print("There are no messages in this session yet.")
     return 0
 
 
 def _found(records: Records, given: str, limit: int) -> dict[str, Any]:
     from hermes.cli.client import AdminError
-    from hermes.cli.session_lookup import LAST, meant
+    from hermes.cli.session_lookup import LAST, resolve_id
 
     if given == LAST:
-        return records.trace(meant(records, LAST), limit)
+        return records.trace(resolve_id(records, LAST), limit)
     try:
         return records.trace(given, limit)
     except (UnknownSessionError, AdminError) as error:
         unknown = isinstance(error, UnknownSessionError) or (error.status == 404 and not error.is_unknown_address)
-        if not unknown or not _LIKE_A_SESSION.fullmatch(given) or (session := meant(records, given)) == given:
+        if not unknown or not _LIKE_A_SESSION.fullmatch(given) or (session := resolve_id(records, given)) == given:
             raise
     return records.trace(session, limit)
 
 
 def _message(line: Mapping[str, Any], given: str) -> str:
-    """How it is known to its source. Of an Idempotency-Key only a digest is stored: it is told by what was given."""
+    """Return the id of the message at its source. An Idempotency-Key is stored as a digest: show `given`."""
     from hermes.domain.idempotency import inbound_of
 
     inbound = str(line["inbound"] or "")
@@ -120,9 +125,11 @@ def _print_lines(lines: list[dict[str, Any]], given: str) -> None:
 
 
 def _print_gaps(line: Mapping[str, Any]) -> None:
-    """Whole, where the table had no room for them."""
+    """Print the gaps in full: on a terminal the table may have cut them off."""
     if line["problems"] and sys.stdout.isatty():
-        say(f"{line['turn'][:_SHORT]}: {one_line('; '.join(line['problems']))}", indent=_INDENT[:10], alarm=True)
+        print_text(
+            f"{line['turn'][:_SHORT]}: {one_line('; '.join(line['problems']))}", indent=_INDENT[:10], alarm=True
+        )
 
 
 def _print_steps(line: Mapping[str, Any]) -> None:
@@ -130,12 +137,12 @@ def _print_steps(line: Mapping[str, Any]) -> None:
     into = f", part of turn {line['into']}" if line["into"] else ""
     counted = f"{count(line['attempts'], 'attempt')}, {count(line['interruptions'], 'interruption')}"
     print()
-    say(one_line(f"Turn {line['turn']} of {line['session']}{into}, by {line['platform']}{came}: {counted}."))
+    print_text(one_line(f"Turn {line['turn']} of {line['session']}{into}, by {line['platform']}{came}: {counted}."))
     for step in line["steps"]:
         took = "" if step["took_s"] is None else duration(step["took_s"])
         text = " ".join(filter(None, (step["what"], one_line(step["detail"]))))
         gap = f"  <- {one_line(step['problem'])}" if step["problem"] else ""
-        say(f"  {_clock(step['at'])}  {took:>6}  {text}{gap}", indent=_INDENT, alarm=bool(gap))
+        print_text(f"  {_clock(step['at'])}  {took:>6}  {text}{gap}", indent=_INDENT, alarm=bool(gap))
 
 
 def _clock(at: float) -> str:

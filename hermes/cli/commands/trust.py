@@ -1,4 +1,4 @@
-"""`hermes trust`: approve prompt files of a project (`AGENTS.md` and its like), list and withdraw what is trusted.
+"""`hermes trust`: approve prompt files of a project (such as `AGENTS.md`), list and withdraw trust.
 
 There are two kinds: prompt files, whose content is used in prompts, and work directories, where `hermes chat` lets
 the agent work. It reads and writes the data directory itself, with and without a daemon.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, print_table, printable, say
+from hermes.cli.output import one_line, print_json, print_table, print_text, printable
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from hermes.domain.prompt_file import PromptFile
 
 ACTIONS = ("add", "list", "remove")
-_NOT_APPROVED = 3  # exit code: nobody is here to answer
+_NOT_APPROVED = 3  # exit code without a terminal to ask on
 
 
 def add_commands(commands: Commands) -> None:
     trust = commands.add(
         "trust",
         _trust,
-        "Approve the prompt files of a project (AGENTS.md and its like), list and withdraw what is trusted.",
+        "Approve the prompt files of a project (such as AGENTS.md), list and withdraw trust.",
         examples=(
-            "  hermes trust                      show the prompt files in this directory, and ask\n"
-            "  hermes trust ~/project            those in that one\n"
+            "  hermes trust                      show and approve the prompt files in this directory\n"
+            "  hermes trust ~/project            the same in another directory\n"
             "  hermes trust list                 show approved prompt files and trusted work directories\n"
-            "  hermes trust remove ~/project     withdraw both for that directory"
+            "  hermes trust remove ~/project     withdraw both for a directory"
         ),
         json=True,
     )
-    trust.add_argument("words", nargs="*", metavar="[add|list|remove] [DIR]", help="by default: add, this directory")
+    trust.add_argument("words", nargs="*", metavar="[add|list|remove] [DIR]", help="default: add, in this directory")
     trust.add_argument(
         "--digest", action="append", default=[], metavar="D", help="approve the file with this digest, without asking"
     )
@@ -88,7 +88,7 @@ def _list(store: TrustedPrompts, data_dir: Path, *, json: bool) -> int:
     if rows:
         print_table(["KIND", "STATE", "DIGEST", "PATH"], rows)
     else:
-        say("No prompt file is approved, and no work directory is trusted.")
+        print_text("No prompt file is approved, and no work directory is trusted.")
     return 0
 
 
@@ -101,11 +101,11 @@ def _remove(store: TrustedPrompts, data_dir: Path, directory: Path, *, json: boo
         print_json({"prompt_files": [_fields(each) for each in files], "work_directories": forgotten})
         return 0
     for each in files:
-        say(one_line(f"Prompt file, no longer used in new conversations: {each.path} (digest {_short(each)})"))
+        print_text(one_line(f"Prompt file, no longer used in new conversations: {each.path} (digest {_short(each)})"))
     if answer is not None:
-        say(one_line(f"Work directory, `hermes chat` asks again there: {directory}"))
+        print_text(one_line(f"Work directory, `hermes chat` asks again there: {directory}"))
     if not files and answer is None:
-        say(one_line(f"Nothing was trusted there: {directory}"))
+        print_text(one_line(f"Nothing was trusted in {directory}"))
     return 0
 
 
@@ -123,13 +123,13 @@ def _add(store: TrustedPrompts, directory: Path, digests: Sequence[str], *, json
         print_json({"found": found, "approved": []})
         return _NOT_APPROVED
     for each in files:
-        say(printable(each.shown()))
+        print_text(printable(each.shown()))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         how = " ".join(f"--digest {each.digest}" for each in files)
-        say(one_line(f"Nothing was approved yet. To approve: hermes trust {_quoted(directory)} {how}"))
+        print_text(one_line(f"Nothing was approved yet. To approve: hermes trust {_quoted(directory)} {how}"))
         return _NOT_APPROVED
     if not _agrees(len(files)):
-        say("Nothing was approved.")
+        print_text("Nothing was approved.")
         return 0
     return _approve(store, files, json=False)
 
@@ -144,8 +144,8 @@ def _found(directory: Path) -> tuple[PromptFile, ...]:
     files = prompt_files(directory, person_home=Path.home())
     if not files:
         raise BadInputError(
-            f"no prompt file is in {directory}; AGENTS.md, CLAUDE.md, .cursorrules, HERMES.md and .hermes.md are "
-            "looked for, and never in your home directory itself"
+            f"there is no prompt file in {directory}. Prompt files are AGENTS.md, CLAUDE.md, .cursorrules, HERMES.md "
+            "and .hermes.md; your home directory itself is never searched"
         )
     return tuple(PromptFile(path=str(path), content=content) for path, content in files)
 
@@ -166,7 +166,7 @@ def _agrees(files: int) -> bool:
 
 
 def _approve(store: TrustedPrompts, files: Sequence[PromptFile], *, json: bool) -> int:
-    """Approve what was shown: a file that has changed meanwhile has another digest, and is not used."""
+    """Approve the content that was shown. A file that changed meanwhile has another digest and is not used."""
     from pathlib import Path
 
     added = [store.add(Path(each.path), each.content) for each in files]
@@ -174,7 +174,7 @@ def _approve(store: TrustedPrompts, files: Sequence[PromptFile], *, json: bool) 
         print_json({"approved": [_fields(each) for each in added]})
         return 0
     for each in added:
-        say(
+        print_text(
             one_line(f"Approved, and used in new conversations until it changes: {each.path} (digest {_short(each)})")
         )
     return 0

@@ -1,6 +1,6 @@
-"""Whether the tokens of a chat platform are good, asked of the platform itself, and a first word to somebody there.
+"""Check of a chat platform's tokens against the platform itself, and a first message to a person.
 
-No message of an error here holds any part of a token.
+No error message here contains any part of a token.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from email.message import Message
 
 _TIMEOUT_S = 15.0
-HELLO = "Hello! I am set up, and listen here as soon as the daemon runs."
+HELLO = "Hello! I am set up and will answer here as soon as the daemon runs."
 
 
 class BadTokenError(HermesError):
@@ -33,31 +33,31 @@ class UnreachableError(HermesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A secret that a platform needs."""
+    """Secret that a platform needs."""
 
     prompt: str
-    check: Callable[[str, str], str]  # takes the base address and the token, returns who it belongs to
-    field: str = ""  # what it is called in a file that holds several
+    check: Callable[[str, str], str]  # (base URL, token) -> account that it belongs to
+    field: str = ""  # its key in a file with several tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformSetup:
     name: str
     title: str
-    advice: str  # where the tokens come from
+    advice: str  # how to get the tokens
     base_url: str
-    package: str  # that the adapter needs
+    package: str  # Python package of the adapter
     tokens: tuple[Token, ...]
-    setting: str  # that names the file they are kept in
-    user_id: str  # what an id of a person looks like, in words
-    greet: Callable[[str, str, str], None]  # takes the base address, the first token and a person's id
-    remark: Callable[[str, str], str] = lambda _base_url, _token: ""  # what is worth knowing of a good token
+    setting: str  # setting with the path of the token file
+    user_id: str  # description of a user id
+    greet: Callable[[str, str, str], None]  # (base URL, first token, user id)
+    remark: Callable[[str, str], str] = lambda _base_url, _token: ""  # remark about a valid token, or empty
 
 
 def call(
     url: str, about: Mapping[str, str], headers: Mapping[str, str], who: str
 ) -> tuple[int, dict[str, Any], Message]:
-    """The status, the answer, whichever it is, and its headers."""
+    """Return status, body and headers of the response, also of an error response."""
     request = urllib.request.Request(url, urlencode(about).encode(), dict(headers))  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - the owner's address
@@ -67,7 +67,7 @@ def call(
             return error.code, _decoded(error.read(), who), error.headers
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
-        # Not "from": the address of the request holds the token.
+        # Without "from": the URL in the error contains the token.
         raise UnreachableError(f"{who} cannot be reached ({reason}); nothing was changed") from None
 
 
@@ -77,5 +77,5 @@ def _decoded(raw: bytes, who: str) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise UnreachableError(f"what answers there is not {who}, or not at the moment; nothing was changed")
+        raise UnreachableError(f"the response is not from {who}, or {who} is out of order; nothing was changed")
     return answer

@@ -1,7 +1,7 @@
-"""`hermes setup`: walks through what a chat platform needs, checks it there, and writes it down.
+"""`hermes setup`: ask for the tokens of a chat platform, check them there, and write the configuration.
 
-A token is never shown, and never in the configuration: it goes to a file of its own that only its owner can read.
-Nothing is written before the platform has said that the tokens are good.
+A token is never printed and never in the configuration: it is stored in a file that only its owner can read. Nothing
+is written before the platform has accepted the tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, say
+from hermes.cli.output import one_line, print_json, print_text
 from hermes.cli.parser import Commands
 from hermes.config.platforms import PLATFORMS
 from hermes.config.platforms.slack import SLACK
@@ -36,26 +36,28 @@ def add_commands(commands: Commands) -> None:
     setup = commands.add(
         "setup",
         _setup,
-        "Set up a chat platform: its tokens are checked there, kept in files of their own, and the configuration is "
-        "written. Without a terminal, tokens come on stdin, one a line.",
+        "Set up a chat platform. Checks the tokens with the platform, stores them in private files and writes the "
+        "configuration. Without a terminal, tokens are read from stdin, one per line.",
         examples="  hermes setup telegram\n  hermes setup telegram --allow 77 < token.txt\n"
         "  hermes setup slack --transport http",
         json=True,
     )
     setup.add_argument("platform", choices=tuple(PLATFORMS))
-    setup.add_argument("--allow", action="append", default=[], metavar="ID", help="a person who may talk to it")
+    setup.add_argument("--allow", action="append", default=[], metavar="ID", help="user who can talk to the bot")
     setup.add_argument(
         "--admin",
         action="append",
         default=[],
         metavar="ID",
-        help="a person who may also approve calls and restart it",
+        help="user who can also approve tool calls and restart the daemon",
     )
-    setup.add_argument("--base-url", default="", metavar="URL", help="the platform's address, if it is another one")
     setup.add_argument(
-        "--transport", choices=("socket", "http"), help="how Slack's messages come (default: as it is configured)"
+        "--base-url", default="", metavar="URL", help="base URL of the platform's API (default: the official one)"
     )
-    setup.add_argument("--no-hello", action="store_true", help="do not write to those who may talk to it")
+    setup.add_argument(
+        "--transport", choices=("socket", "http"), help="how Slack delivers messages (default: the configured one)"
+    )
+    setup.add_argument("--no-hello", action="store_true", help="do not send a message to these users")
 
 
 def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -75,8 +77,8 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
                 raise ConfigError(f"{option} {one_line(person)}: {problem}")
     asks = sys.stdin.isatty()
     if asks:
-        _say_what_is_missing(walk)  # first: whoever installs it has to come back anyway
-        say(walk.advice)
+        _say_what_is_missing(walk)  # first, because the setup needs it
+        print_text(walk.advice)
     given = (
         _ask_for_slack(walk, now, base_url, transport, asks=asks) if transport else _ask(walk, base_url, asks=asks)
     )
@@ -95,11 +97,11 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _way(args: argparse.Namespace, now: Config) -> tuple[PlatformSetup, str]:
-    """What is asked for, and how messages come where there are several ways."""
+    """Return the setup of the platform, and the transport if it has several."""
     walks = import_module(PLATFORMS[args.platform].set_up_by)
     if args.platform != SLACK.name:
         if args.transport:
-            raise ConfigError("--transport is about Slack")
+            raise ConfigError("--transport is for Slack only")
         return walks.SETUP, ""
     transport = args.transport or now.slack.transport
     return walks.OVER_HTTP if transport == "http" else walks.SETUP, transport
@@ -110,9 +112,9 @@ def _way(args: argparse.Namespace, now: Config) -> tuple[PlatformSetup, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    first: str = field(repr=False)  # the token that speaks
-    who: tuple[str, ...]  # they belong to
-    file: str = field(repr=False)  # that holds them
+    first: str = field(repr=False)  # the token that calls the API
+    who: tuple[str, ...]  # accounts of the tokens
+    file: str = field(repr=False)  # content of the token file
     remarks: tuple[str, ...]
 
 
@@ -124,7 +126,7 @@ def _ask(walk: PlatformSetup, base_url: str, *, asks: bool) -> _Given:
 
 
 def _ask_for_slack(walk: PlatformSetup, now: Config, base_url: str, transport: str, *, asks: bool) -> _Given:
-    """The tokens of one workspace; those of others stay."""
+    """Ask for the tokens of one workspace. Those of other workspaces are kept."""
     from hermes.app.factories.slack import Tokens
     from hermes.cli.setup import slack_tokens
     from hermes.cli.setup.slack_check import slack_team
@@ -138,53 +140,55 @@ def _ask_for_slack(walk: PlatformSetup, now: Config, base_url: str, transport: s
     value, way = _token(walk, second, base_url, asks=asks, present=known.reveal() if known else "")
     new = Tokens(bot_token=Secret(first), team=team, **{second.field: Secret(value)})
     entries = slack_tokens.merged(before, new)
-    remarks = [f"Set up before, and kept: {each.team}." for each in entries if each.team not in ("", team)]
+    remarks = [f"Kept from an earlier setup: {each.team}." for each in entries if each.team not in ("", team)]
     if left := slack_tokens.lacking(entries, transport):
-        remarks.append(f"Before it can start, set up for {transport} as well: {', '.join(left)}.")
+        remarks.append(
+            f"These workspaces are not set up for {transport} yet; set them up before the start: {', '.join(left)}."
+        )
     return _Given(first=first, who=(who, way), file=slack_tokens.as_text(entries), remarks=tuple(remarks))
 
 
 def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool, present: str = "") -> tuple[str, str]:
-    """The token, and who it belongs to. At a terminal a bad one can be typed again; nothing keeps the present one."""
+    """Read and check a token. Return it, and its account. An empty line keeps the present token."""
     from hermes.cli.setup.platform_check import BadTokenError
 
     for left in range(_TRIES - 1, -1, -1):
-        hint = "not shown; nothing keeps the one that is there" if present else "not shown"
+        hint = "hidden; press Enter to keep the present one" if present else "hidden"
         value = _typed(f"{token.prompt} ({hint}): ", secret=True) if asks else sys.stdin.readline().strip()
         if not value and present:
-            return present, f"the {token.prompt.lower()} as before"
+            return present, f"{token.prompt.lower()} unchanged"
         try:
             if not value:
-                raise ConfigError(f"no {token.prompt.lower()} was given")
+                raise ConfigError(f"the {token.prompt.lower()} is empty")
             who = token.check(base_url, value)
         except HermesError as error:
-            if isinstance(error, BadTokenError) and not asks:  # nobody saw which one was asked for
+            if isinstance(error, BadTokenError) and not asks:  # without a prompt, name the token
                 raise BadTokenError(f"{token.prompt}: {error}") from error
             if not asks or not left:
                 raise
-            say(f"{error}. Try again.")
+            print_text(f"{error}. Try again.")
             continue
         if asks:
-            say(f"Good: {one_line(who)}.")
+            print_text(f"Valid: {one_line(who)}.")
         return value, who
     raise AssertionError(walk.name)  # the last try returns or raises
 
 
 def _ask_for_person(walk: PlatformSetup) -> list[str]:
-    say(
-        f"What is your own id there ({walk.user_id})? You become its admin: you approve what it asks for, and "
-        "restart it from the chat. Or nothing: then write to the bot, and it tells you a code, for a guest."
+    print_text(
+        f"Your own user id ({walk.user_id})? It becomes the admin, who approves tool calls and restarts the daemon "
+        "from the chat. Or press Enter, then write to the bot: it sends you a pairing code, for a guest."
     )
     while typed := _typed("Id: "):
         problem = _complaint(walk, "admins", typed)
         if not problem:
             return [typed]
-        say(f"{one_line(typed)}: {problem}. The token is kept; try again.")
+        print_text(f"{one_line(typed)}: {problem}. Try again.")
     return []
 
 
 def _complaint(walk: PlatformSetup, setting: str, person: str) -> str:
-    """Return what is wrong with a person's id, as the configuration would say it; empty if nothing is."""
+    """Return what is wrong with a user id, by the rule of the setting; empty if it is valid."""
     from hermes.config.settings import SETTINGS
 
     complaint = SETTINGS[f"{walk.name}.{setting}"].rule.complaint
@@ -230,12 +234,12 @@ def _token_file(walk: PlatformSetup, home: Home) -> Path:
 
 
 def _named(path: Path, home: Home) -> str:
-    """As the configuration file can say it."""
+    """Return the path as written in the configuration file."""
     return path.name if path.parent == home.config_file.parent else str(path)
 
 
 def _checked_text(home: Home, changes: Mapping[str, Value], environ: Mapping[str, str]) -> str:
-    """The file as it will be. Raises ConfigError when it could not be used; nothing is changed then."""
+    """Return the new text of the configuration file. Raises ConfigError, and changes nothing, if it is not valid."""
     from hermes.config.editor import with_settings
     from hermes.config.loader import load_config
 
@@ -252,8 +256,8 @@ def _checked_text(home: Home, changes: Mapping[str, Value], environ: Mapping[str
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all; for its owner alone, unless it was there before and was open to others."""
-    path = path.resolve()  # one that is kept elsewhere stays there
+    """Replace a file atomically. A new file is private; an existing one keeps its mode, unless it holds tokens."""
+    path = path.resolve()  # keep the link if it is one
     mode = path.stat().st_mode & 0o777 if path.exists() and path.suffix != ".token" else 0o600
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
@@ -269,7 +273,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _greet(walk: PlatformSetup, base_url: str, token: str, people: list[str]) -> dict[str, str]:
-    """Whom it wrote to, each with what was wrong, if anything."""
+    """Send a first message to these users. Return the problem for each, or an empty text."""
     greeted = {}
     for person in dict.fromkeys(people):
         if person == "*":
@@ -293,15 +297,24 @@ def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, given: _Giv
             {**found, "remarks": list(given.remarks), "greeted": greeted, "package_missing": missing, "next": start}
         )
         return
-    say(one_line(f"{walk.title} is set up ({', '.join(given.who)}); see {home.config_file}."))
+    print_text(one_line(f"{walk.title} is set up ({', '.join(given.who)}); see {home.config_file}."))
     for remark in given.remarks:
-        say(one_line(remark))
+        print_text(one_line(remark))
     for person, problem in greeted.items():
-        say(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
+        print_text(
+            one_line(
+                f"Sent a first message to {person}."
+                if not problem
+                else f"Could not send a message to {person}: {problem}"
+            )
+        )
     _say_what_is_missing(walk)
     if not greeted:
-        say(f"Whoever writes to it now is told a code; `hermes pairing approve {walk.name} CODE` lets them in.")
-    say(f"`{start}` makes it talk.")
+        print_text(
+            f"A user who writes to the bot gets a pairing code; `hermes pairing approve {walk.name} CODE` "
+            "approves it."
+        )
+    print_text(f"Next: run `{start}`.")
 
 
 def _is_missing(walk: PlatformSetup) -> bool:
@@ -315,5 +328,5 @@ def _say_what_is_missing(walk: PlatformSetup) -> None:
 
     if _is_missing(walk):
         print(
-            f"The package for {walk.title} is not installed yet. First:\n  {install_line(walk.name)}"
-        )  # in one line
+            f"The package for {walk.title} is not installed. Install it with:\n  {install_line(walk.name)}"
+        )  # not wrapped, to be pasted

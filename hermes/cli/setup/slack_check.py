@@ -1,4 +1,4 @@
-"""Slack's tokens, checked there; and a first word to somebody."""
+"""Check of Slack tokens by calls to Slack, and a first message to a user."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 _SLACK_ADVICE = {
     "invalid_auth": "Slack does not know this token: copy it again from the app's page",
-    "not_authed": "Slack saw no token",
-    "account_inactive": "this token belongs to an account or a workspace that is gone",
+    "not_authed": "Slack received no token",
+    "account_inactive": "the account or workspace of this token no longer exists",
     "token_revoked": "this token was revoked: install the app again",
     "token_expired": "this token has expired: install the app again",
-    "not_allowed_token_type": "this is another kind of token than the one that is needed here",
+    "not_allowed_token_type": "this is the wrong kind of token",
     "missing_scope": "this token lacks a scope",
 }
 
 
 def _slack(base_url: str, token: str, method: str, **about: str) -> tuple[dict[str, Any], Sequence[str]]:
-    """The answer, and the scopes that the token has, where Slack tells them."""
+    """Call a method. Return the answer, and the scopes of the token if Slack sends them."""
     bearer = {"Authorization": f"Bearer {token}"}
     _, answer, headers = call(f"{base_url}/{method}", about, bearer, "Slack")
     if answer.get("ok"):
@@ -38,33 +38,31 @@ def _slack(base_url: str, token: str, method: str, **about: str) -> tuple[dict[s
 
 def _check_slack_bot(base_url: str, token: str) -> str:
     if not token.startswith("xoxb-"):
-        raise BadTokenError("this is not a bot token: one begins with xoxb-, under OAuth & Permissions")
+        raise BadTokenError("this is not a bot token: it starts with xoxb-, see OAuth & Permissions")
     who, scopes = _slack(base_url, token, "auth.test")
     found = f"{who.get('user', 'a bot')} in {who.get('team', 'a workspace')}"
     lacking = sorted(set(SCOPES).difference(scopes)) if scopes else []
     if not lacking:
         return found
-    return f"{found}, without the scopes {', '.join(lacking)}: `hermes slack manifest` has all of them"
+    return f"{found}, without the scopes {', '.join(lacking)}: add them, as in `hermes slack manifest`"
 
 
 def _check_slack_app(base_url: str, token: str) -> str:
     if not token.startswith("xapp-"):
-        raise BadTokenError(
-            "this is not an app token: one begins with xapp-, under Basic Information, App-Level Tokens"
-        )
+        raise BadTokenError("this is not an app token: it starts with xapp-, see Basic Information, App-Level Tokens")
     _slack(base_url, token, "apps.connections.open")
     return "Socket Mode works"
 
 
 def slack_team(base_url: str, token: str) -> str:
-    """The id of the workspace that a bot's token opens."""
+    """Return the id of the workspace of a bot token."""
     return str(_slack(base_url, token, "auth.test")[0].get("team_id") or "")
 
 
 def _check_signing_secret(_base_url: str, secret: str) -> str:
-    """By its looks: Slack answers nothing that is signed with it, it only signs."""
+    """Check the format only: Slack signs with it and has no call to check it."""
     if not re.fullmatch(r"[0-9a-f]{32}", secret):
-        raise BadTokenError("this is not a signing secret: one is 32 digits and letters, under Basic Information")
+        raise BadTokenError("this is not a signing secret: it has 32 hexadecimal digits, see Basic Information")
     return "signed requests"
 
 
@@ -76,8 +74,8 @@ SETUP = PlatformSetup(
     name="slack",
     title="Slack",
     advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest` "
-    "prints; then install the app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions. "
-    "The app token (xapp-...) is made under Basic Information, App-Level Tokens; it needs connections:write.",
+    "prints. Then install the app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions. "
+    "Create the app token (xapp-...) under Basic Information, App-Level Tokens; it needs connections:write.",
     base_url="https://slack.com/api",
     package="slack_sdk",
     tokens=(
@@ -85,14 +83,14 @@ SETUP = PlatformSetup(
         Token(prompt="App token", check=_check_slack_app, field="app_token"),
     ),
     setting="tokens_file",
-    user_id="like U012AB3CD, in your profile under Copy member ID",
+    user_id="such as U012AB3CD; in your profile: Copy member ID",
     greet=_greet_on_slack,
 )
 
 OVER_HTTP = replace(
     SETUP,
     advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest "
-    "--url https://YOURS/slack/events` prints, an address that leads to slack.host and slack.port; then install the "
+    "--url https://YOURS/slack/events` prints. The URL must lead to slack.host and slack.port. Then install the "
     "app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions, the signing secret under Basic "
     "Information.",
     tokens=(

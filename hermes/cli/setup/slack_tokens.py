@@ -1,4 +1,4 @@
-"""The file of Slack's tokens, an entry a workspace: setting one up again changes its own entry, and no other's."""
+"""Token file of Slack, with one entry per workspace. A new setup changes only the entry of its workspace."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def present(tokens_file: str, base_url: str) -> list[Tokens]:
-    """What was set up before, each with its team as far as Slack tells. Raises ConfigError."""
+    """Return the entries of the file, each with its team if Slack knows it. Raises ConfigError."""
     if not tokens_file or not Path(tokens_file).exists():
         return []
     return [each if each.team else replace(each, team=_team(each, base_url)) for each in tokens_in(tokens_file)]
 
 
 def merged(before: Sequence[Tokens], new: Tokens) -> list[Tokens]:
-    """With the new ones in their workspace's place; of what was not given anew, the old one stays."""
+    """Return the entries with the new one in place of its workspace's; missing tokens are kept from the old one."""
     for number, old in enumerate(before):
         if (new.team and new.team == old.team) or new.bot_token.reveal() == old.bot_token.reveal():
             kept = replace(
@@ -38,16 +38,16 @@ def merged(before: Sequence[Tokens], new: Tokens) -> list[Tokens]:
 
 
 def signing_secret(before: Sequence[Tokens], team: str) -> Secret | None:
-    """The one that is there: of this workspace, or the only one, as one app may be in several workspaces."""
+    """Return the stored secret of this workspace, or the only one: an app can be in several workspaces."""
     known = {each.signing_secret.reveal(): each.signing_secret for each in before if each.signing_secret}
     own = next((each.signing_secret for each in before if each.team == team and each.signing_secret), None)
     return own or (next(iter(known.values())) if len(known) == 1 else None)
 
 
 def lacking(entries: Sequence[Tokens], transport: str) -> list[str]:
-    """Workspaces that cannot be listened to that way yet."""
+    """Return the workspaces without the token that the transport needs."""
     return [
-        each.team or "an unknown one"
+        each.team or "unknown workspace"
         for each in entries
         if (each.signing_secret if transport == "http" else each.app_token) is None
     ]
@@ -72,4 +72,4 @@ def _team(entry: Tokens, base_url: str) -> str:
     try:
         return slack_team(base_url, entry.bot_token.reveal())
     except HermesError:
-        return ""  # revoked, or Slack is away: nobody can tell whose it is, and it stays
+        return ""  # revoked, or Slack is unreachable: the entry is kept without a team

@@ -1,4 +1,4 @@
-"""Telegram's token, checked there; and a first word to somebody."""
+"""Check of a Telegram token by calls to Telegram, and a first message to a user."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def _telegram(base_url: str, token: str, method: str, **about: str) -> Any:
         return answer["result"]
     if status in (401, 404):
         raise BadTokenError(
-            "Telegram does not know this token: copy it again from @BotFather, or have it make a new one"
+            "Telegram does not know this token: copy it again from @BotFather, or create a new one there"
         )
     raise UnreachableError(f"Telegram refused {method}: {answer.get('description', status)}")
 
 
 def _check_telegram(base_url: str, token: str) -> str:
     if not re.fullmatch(r"\d+:[\w-]{20,}", token, re.ASCII):
-        raise BadTokenError("this is not a bot's token: one looks like 123456:ABC-DEF..., digits and a colon first")
+        raise BadTokenError("this is not a bot token: it looks like 123456:ABC-DEF...")
     return f"@{_telegram(base_url, token, 'getMe')['username']}"
 
 
@@ -29,8 +29,9 @@ def _remark_on_telegram(base_url: str, token: str) -> str:
     if _telegram(base_url, token, "getMe").get("can_read_all_group_messages", True):
         return ""
     return (
-        "Its privacy mode is on: telegram.wake_words, free_response_chats and require_mention: false need it off "
-        "(@BotFather, /setprivacy, Disable; then add the bot to the group anew)."
+        "Privacy mode of the bot is on: telegram.wake_words, free_response_chats and require_mention: false need "
+        "it off "
+        "(@BotFather, /setprivacy, Disable; then add the bot to the group again)."
     )
 
 
@@ -38,18 +39,18 @@ def _greet_on_telegram(base_url: str, token: str, user: str) -> None:
     try:
         _telegram(base_url, token, "sendMessage", chat_id=user, text=HELLO)
     except UnreachableError as error:
-        raise UnreachableError(f"{error} (a bot can write only to people who have written to it first)") from error
+        raise UnreachableError(f"{error} (a bot can only write to users who wrote to it first)") from error
 
 
 SETUP = PlatformSetup(
     name="telegram",
     title="Telegram",
-    advice="Write /newbot to @BotFather on Telegram: it asks for a name and gives you a token.",
+    advice="Send /newbot to @BotFather on Telegram: it asks for a name and sends you a token.",
     base_url="https://api.telegram.org",
     package="telegram",
     tokens=(Token(prompt="Bot token", check=_check_telegram),),
     setting="token_file",
-    user_id="a number; @userinfobot tells you yours",
+    user_id="a number; ask @userinfobot",
     greet=_greet_on_telegram,
     remark=_remark_on_telegram,
 )

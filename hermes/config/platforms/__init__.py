@@ -1,8 +1,8 @@
-"""The chat platforms there are.
+"""Registry of chat platforms.
 
-A new one brings its adapter (`adapters/NAME/`), its settings and its entry (`platforms/NAME.py`), what makes the
-adapter from the settings (`assembly/NAME.py`) and what sets it up (`cli/NAME_check.py`). It is entered here, and has
-a section in `settings.Config`, which `config/hermes.yaml` explains. Nothing else names a platform.
+A new platform needs an adapter (`adapters/NAME/`), settings and an entry (`config/platforms/NAME.py`), a factory
+(`app/factories/NAME.py`) and a setup (`cli/setup/NAME_check.py`). It is registered here and has a section in
+`settings.Config`, documented in `config/hermes.yaml`. Nothing else names a platform.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rest of Hermes must know of a chat platform before any of it is imported."""
+"""Entry of a chat platform in the registry, known without importing the platform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.domain.values import dataclass
 
 
 class PlatformSettings(Protocol):
-    """What the settings of all platforms have in common."""
+    """Settings that all platforms have."""
 
     @property
     def enabled(self) -> bool: ...
@@ -17,15 +17,15 @@ class PlatformSettings(Protocol):
     @property
     def admins(self) -> tuple[str, ...]: ...
     @property
-    def places(self) -> tuple[str, ...]: ...  # groups or channels; if there are any, no other one is listened to
+    def places(self) -> tuple[str, ...]: ...  # allowed groups or channels; empty allows all
     @property
-    def open_places(self) -> tuple[str, ...]: ...  # where everybody may talk
+    def open_places(self) -> tuple[str, ...]: ...  # groups or channels where everyone can talk to the bot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformEntry:
-    name: str  # of its section in the configuration, too
-    hint: str  # what the model is told of writing there
-    made_by: str  # the module whose ASSEMBLY makes the adapter from the settings
-    set_up_by: str  # the module whose SETUP asks a person for the tokens
+    name: str  # also of its section in the configuration
+    hint: str  # text for the prompt about writing there
+    made_by: str  # module whose ASSEMBLY creates the adapter from the settings
+    set_up_by: str  # module whose SETUP asks for the tokens
     sends_files: bool = True

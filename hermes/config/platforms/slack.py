@@ -1,4 +1,4 @@
-"""Slack: its settings, and what the rest of Hermes knows of it."""
+"""Settings and registry entry of Slack."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hermes.domain.values import dataclass
 
 
 def _user_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be ids of people like U024BE7LH, or "*"'
+    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be user ids like U024BE7LH, or "*"'
 
 
 def _admin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}", text) else "must be ids of people like U024BE7LH"
+    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}", text) else "must be user ids like U024BE7LH"
 
 
 def _channel_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[CG][A-Z0-9]{2,20}", text) else "must be ids of channels like C024BE7LH"
+    return "" if re.fullmatch(r"[CG][A-Z0-9]{2,20}", text) else "must be channel ids like C024BE7LH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

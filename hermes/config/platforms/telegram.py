@@ -1,4 +1,4 @@
-"""Telegram: its settings, and what the rest of Hermes knows of it."""
+"""Settings and registry entry of Telegram."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _webhook_complaint(text: str) -> str:
 
 
 def _user_id_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric ids of people, or "*" for everybody'
+    return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric user ids, or "*" for everyone'
 
 
 def _admin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"\d{1,20}", text) else "must be numeric ids of people"
+    return "" if re.fullmatch(r"\d{1,20}", text) else "must be numeric user ids"
 
 
 def _chat_id_complaint(text: str) -> str:
@@ -59,7 +59,7 @@ class TelegramConfig:
     webhook_port: int = setting(8443, least=1, most=65_535)
 
     def token(self, environ: Mapping[str, str]) -> Secret:
-        """The bot's token, looked up now."""
+        """Read the token of the bot."""
         if self.token_file:
             return read_secret_file(Path(self.token_file), "telegram.token_file")
         if not (value := environ.get("TELEGRAM_BOT_TOKEN", "").strip()):

@@ -36,7 +36,7 @@ def test_a_missing_token_is_explained() -> None:
 @pytest.mark.parametrize(
     ("setting", "problem"),
     [
-        ("allowed_users: [ann]", "numeric ids of people"),
+        ("allowed_users: [ann]", "numeric user ids"),
         ("free_response_chats: [friends]", "numeric ids: CHAT, or CHAT:TOPIC"),
         ("allowed_chats: ['7']", "which begin with a minus; people go into allowed_users"),
         ("open_chats: [friends]", "numeric ids of groups: -CHAT, or -CHAT:TOPIC"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.cli.chat.fact import QuestionShown
-from hermes.cli.commands.waiting import details
+from hermes.cli.chat.turn_question import details
 from hermes.domain.access.question import CUT, LONGEST, asked_by, is_long, whole_question
 from hermes.domain.types import Call, Gate, TurnId, Verdict
 from hermes.shell_policy.policy import decide

@@ -1,4 +1,4 @@
-"""Chats that a restart of the daemon does not end: what was asked before it is answered after it."""
+"""`hermes chat` across restarts of the daemon."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_single_question_gets_its_answer_across_two_restarts_in_a_row() -> Non
         assert ANSWER in done.stdout
 
 
-def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be(
+def test_oneshot_without_a_daemon_tells_how_to_see_the_answer(
     admin: FakeAdmin, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(next_boot, "AWAY_S", 0.1)
@@ -58,15 +58,15 @@ def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be
     conversation = Conversation(client, "s1")
     answer = across_restarts(conversation, client, conversation.ask("?"))
     told = next(fact for fact in answer if isinstance(fact, NoticeShown))
-    assert "went away in the middle of the answer" in told.text
+    assert "stopped in the middle of the answer" in told.text
     admin.close()
     with pytest.raises(
-        NotRunningError, match=r"no daemon came back.*stored.*hermes show s1; go on with: hermes chat -r s1"
+        NotRunningError, match=r"did not come back.*stored.*hermes show s1; continue with: hermes chat -r s1"
     ):
         list(answer)
 
 
-def test_a_chat_shows_the_answer_after_a_restart_and_says_that_the_daemon_is_back() -> None:
+def test_chat_shows_the_answer_after_a_restart() -> None:
     with DaemonProcess(config=CONFIG) as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
@@ -87,7 +87,7 @@ def texts(daemon: DaemonProcess, session: str) -> list[str]:
     return [str(each["content"]) for each in view["transcript"]]
 
 
-def test_what_was_typed_while_an_answer_ran_is_answered_although_the_terminal_is_closed() -> None:
+def test_typed_ahead_message_is_answered_after_the_terminal_closed() -> None:
     with DaemonProcess() as daemon:
         with terminal("chat", HERMES_HOME=str(daemon.home)) as person:
             session = person.expect("; /quit").split()[1].rstrip(".")
@@ -95,20 +95,20 @@ def test_what_was_typed_while_an_answer_ran_is_answered_although_the_terminal_is
             person.type(f"{ASKED}\n")
             eventually(lambda: in_flight(daemon))
             person.type("!echo the second\n")
-            person.expect("(queued, answered after this: !echo the second)")
+            person.expect("(queued, answered after this turn: !echo the second)")
             person.process.kill()
         eventually(lambda: texts(daemon, session)[-1] == "the second")
         assert "!echo the second" in texts(daemon, session)
 
 
-def test_what_was_queued_is_answered_after_a_restart_each_under_its_question() -> None:
+def test_queued_messages_are_answered_in_order_after_a_restart() -> None:
     with DaemonProcess(config=CONFIG) as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
         eventually(lambda: in_flight(daemon))
         for number in ("one", "two"):
             person.type(f"!echo number {number}\n")
-            person.expect(f"(queued, answered after this: !echo number {number})")
+            person.expect(f"(queued, answered after this turn: !echo number {number})")
         assert daemon.hermes("restart").returncode == 0
         person.expect("(the daemon is back)")
         person.expect(ANSWER)
@@ -118,19 +118,19 @@ def test_what_was_queued_is_answered_after_a_restart_each_under_its_question() -
         person.type("/quit\n")
 
 
-def test_what_is_typed_while_no_daemon_runs_is_kept_and_said_to_the_next_one() -> None:
+def test_message_typed_without_a_daemon_is_sent_to_the_next_one() -> None:
     with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
         person.expect("This")
         daemon.kill()
-        person.expect("\r\nhermes: the daemon went away in the middle of the answer.")
-        person.expect("(waiting up to 60 s for a daemon; what you type is kept, Ctrl-C leaves)")
+        person.expect("\r\nhermes: the daemon stopped in the middle of the answer.")
+        person.expect("(waiting up to 60 s for a daemon; messages you type are kept, Ctrl-C exits)")
         person.type("!echo typed meanwhile\n")
-        person.expect("(kept here until a daemon is back: !echo typed meanwhile)")
+        person.expect("(kept until a daemon is back: !echo typed meanwhile)")
         daemon.start()
         person.expect("(the daemon is back)")
-        person.expect("(queued, answered after this: !echo typed meanwhile)")
+        person.expect("(queued, answered after this turn: !echo typed meanwhile)")
         person.expect(ANSWER)
         person.expect("you> !echo typed meanwhile\r\ntyped meanwhile\r\n")
         person.expect("you> ")
@@ -138,22 +138,22 @@ def test_what_is_typed_while_no_daemon_runs_is_kept_and_said_to_the_next_one() -
 
 
 @pytest.mark.parametrize("leave", ["Ctrl-C", "/quit\n", "\x04"])
-def test_who_leaves_while_no_daemon_runs_is_told_what_is_kept(leave: str) -> None:
+def test_exit_without_a_daemon_reports_what_is_stored(leave: str) -> None:
     with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
         person.expect("you> ")
         person.type(f"{ASKED}\n")
         person.expect("This")
         daemon.kill()
-        person.expect("Ctrl-C leaves)")
+        person.expect("Ctrl-C exits)")
         person.type("a line\n")
-        person.expect("(kept here until a daemon is back: a line)")
+        person.expect("(kept until a daemon is back: a line)")
         if leave == "Ctrl-C":
             person.press_ctrl_c()
         else:
             person.type(leave)
         person.expect("(The message is stored, and the answer will be finished")
         person.expect("(never sent: a line)")
-        person.expect("Go on with: hermes chat -r ")
+        person.expect("Continue with: hermes chat -r ")
     assert person.process.returncode == 0
 
 
@@ -165,17 +165,17 @@ def test_a_question_is_kept_while_no_daemon_runs_and_asked_again() -> None:
         person.type("ye")
         daemon.kill()
         person.expect("\r\nhermes: no daemon runs on ")
-        person.expect("(waiting up to 60 s for a daemon; Ctrl-C leaves)")
+        person.expect("(waiting up to 60 s for a daemon; Ctrl-C exits)")
         person.type("s\n")
-        person.expect("(not taken: the question comes again when a daemon is back)")
+        person.expect("(not sent: the question is asked again when a daemon is back)")
         daemon.start()
         person.expect("(the daemon is back)")
         person.expect("[d]eny> ")
         daemon.kill()
-        person.expect("Ctrl-C leaves)")
+        person.expect("Ctrl-C exits)")
         person.press_ctrl_c()
-        person.expect("(The question is kept and waits for your answer)")
-        person.expect("Go on with: hermes chat -r ")
+        person.expect("(The question is stored and waits for your answer)")
+        person.expect("Continue with: hermes chat -r ")
 
 
 def until_seen(daemon: DaemonProcess, person: Terminal) -> None:
@@ -187,11 +187,11 @@ def until_seen(daemon: DaemonProcess, person: Terminal) -> None:
             return
 
 
-def test_a_tail_goes_on_over_a_restart_and_a_kill_and_ends_with_a_stop() -> None:
+def test_tail_follows_restart_and_kill_and_ends_with_stop() -> None:
     with DaemonProcess() as daemon, terminal("tail", HERMES_HOME=str(daemon.home)) as person:
         until_seen(daemon, person)
         assert daemon.hermes("restart").returncode == 0
-        person.expect("(the daemon stops or restarts; this goes on if it comes back)")
+        person.expect("(the daemon stops or restarts; waiting for it to come back)")
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
         daemon.kill()
@@ -204,7 +204,7 @@ def test_a_tail_goes_on_over_a_restart_and_a_kill_and_ends_with_a_stop() -> None
     assert person.process.returncode == 1
 
 
-def test_after_a_kill_status_and_stop_say_so_and_what_goes_on() -> None:
+def test_status_and_stop_report_a_killed_daemon() -> None:
     with DaemonProcess() as daemon:
         asked = daemon.request("POST", "/v1/runs", {"input": "!slow 30"}).json()
         eventually(lambda: in_flight(daemon))

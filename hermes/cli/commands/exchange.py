@@ -1,7 +1,7 @@
 """`hermes export` and `hermes import`: conversations as files.
 
-An export reads the store itself, which a daemon may be using: looking disturbs nobody. An import goes through the
-daemon when one runs, else it is written under the home's lock; either way it is one transaction.
+An export reads the store itself, also while a daemon uses it. An import goes through the daemon if one runs, else it
+is written under the lock of the home. Either way it is one transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from hermes.cli.output import count, one_line, print_json, say
+from hermes.cli.output import count, one_line, print_json, print_text
 from hermes.cli.parser import add_file, add_session
 from hermes.domain.errors import HermesError, NotRunningError
 
@@ -35,33 +35,33 @@ def add_commands(commands: Commands) -> None:
     export = commands.add(
         "export",
         _export,
-        "Write a conversation to a file, or to standard output. As lines of JSON nothing is lost, and\n"
-        "`hermes import` takes it back; Markdown is for reading. Works with and without a daemon.",
+        "Write a conversation to a file or to standard output. jsonl is lossless and can be imported again with\n"
+        "`hermes import`; markdown is for reading. Works with and without a daemon.",
         examples=f"  hermes export {_SESSION} -o talk.jsonl\n  hermes export - --format markdown | less",
     )
     add_session(export)
     export.add_argument(
-        "--format", choices=("jsonl", "markdown"), default="jsonl", help="what to write (default: jsonl)"
+        "--format", choices=("jsonl", "markdown"), default="jsonl", help="format of the output (default: jsonl)"
     )
     add_file(
-        export, "-o", "--output", metavar="FILE", help="a new file, for your eyes only (default: standard output)"
+        export, "-o", "--output", metavar="FILE", help="new file, readable only by you (default: standard output)"
     )
     export.add_argument(
-        "--exact", action="store_true", help="that very session only, not those it grew from and went on in"
+        "--exact", action="store_true", help="export this exact session, without predecessors and successors"
     )
     take_in = commands.add(
         "import",
         _import,
-        "Take an exported conversation into the store. It keeps its ids if they are free; what is here already\n"
-        "is refused, and of a file with a damaged line nothing is taken.",
+        "Import an exported conversation into the store. It keeps its ids if they are free. A conversation that is\n"
+        "already stored is refused, and so is a file with a damaged line.",
         examples="  hermes import talk.jsonl\n  ssh other hermes export - | hermes import -",
         json=True,
     )
-    add_file(take_in, "file", metavar="FILE", help="made by `hermes export`; - is standard input")
+    add_file(take_in, "file", metavar="FILE", help="file written by `hermes export`; - is standard input")
     take_in.add_argument(
         "--trust",
         action="store_true",
-        help="keep its key, preferences, grants and prompts as well (default: they are dropped)",
+        help="keep its key, preferences, grants and prompts (default: drop them)",
     )
 
 
@@ -79,7 +79,7 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             print(line)
         return 0
     _write(args.output, lines)
-    say(f"{what} of {count(len(heads), 'session')} were written to {one_line(args.output)}.")
+    print_text(f"{what} of {count(len(heads), 'session')} were written to {one_line(args.output)}.")
     return 0
 
 
@@ -92,17 +92,17 @@ def _reading(home: Home) -> Iterator[Reader]:
     with open_reader(home.store_dir) as reader:
         if reader is None:
             raise HermesError(f"nothing is stored in {home.data_dir} yet")
-        yield cast("Reader", reader)  # all of it but `stats`, which only a writer has
+        yield cast("Reader", reader)  # a Reader without `stats`
 
 
 def _conversation(reader: Reader, given: str, *, exact: bool) -> list[Session]:
-    """The oldest session first."""
-    from hermes.cli.session_lookup import StoredRecords, meant
+    """Return the sessions of the conversation, the oldest first."""
+    from hermes.cli.session_lookup import StoredRecords, resolve_id
     from hermes.domain.errors import UnknownSessionError
     from hermes.domain.read.lineage import Address, find_family, find_route
     from hermes.domain.types import SessionId
 
-    name = SessionId(meant(StoredRecords(reader), given))
+    name = SessionId(resolve_id(StoredRecords(reader), given))
     names = (name,) if exact else find_family(reader, name)
     heads = [find_route(reader, Address(session=each, exact=True)).head for each in names]
     found = sorted((head for head in heads if head is not None), key=lambda head: head.created_at)
@@ -119,7 +119,7 @@ def _jsonl(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
 
 
 def _markdown(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
-    from hermes.cli.chat.markdown import page
+    from hermes.cli.markdown_page import page
     from hermes.domain.read.transcript import stored_messages
 
     shown = [(head, stored_messages(head, reader.log(head.id))[0]) for head in heads]
@@ -130,7 +130,7 @@ def _write(path: str, lines: Iterable[str]) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise HermesError(f"{path} is there already; name a new file") from None
+        raise HermesError(f"{path} exists already; name a new file") from None
     except OSError as error:
         raise HermesError(f"{path} cannot be written: {error.strerror}") from error
     try:
@@ -138,7 +138,7 @@ def _write(path: str, lines: Iterable[str]) -> None:
             file.writelines(f"{line}\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:  # a part of it would pass for the whole
+    except BaseException:  # a partial file would look complete
         os.unlink(path)  # noqa: PTH108
         raise
 
@@ -162,13 +162,13 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json(report)
         return 0
     for line in _told(report):
-        say(one_line(line))
+        print_text(one_line(line))
     return 0
 
 
 @contextmanager
 def _file(given: str) -> Iterator[Path]:
-    """Absolute, since the daemon stands in another directory; what is piped in is put into a file for it."""
+    """Yield an absolute path for the daemon. Standard input is written to a temporary file."""
     from pathlib import Path
     from tempfile import NamedTemporaryFile
 
@@ -213,10 +213,10 @@ def _told(report: Mapping[str, Any]) -> Iterator[str]:
     records, sessions = count(report["records"], "record"), report["sessions"]
     yield f"Imported {records} of {count(len(sessions), 'session')}: {', '.join(sessions)}."
     for old, new in report["renamed"].items():
-        yield f"{old} is called {new} here: ids of it are taken, by another conversation or an earlier state of it."
+        yield f"{old} was imported as {new}: some of its ids are in use here."
     if not report["trusted"]:
         yield "Its key, preferences, grants and prompts were dropped; `--trust` keeps those of a file you trust."
     elif report["new_key"]:
-        yield "What leads to that conversation elsewhere leads to another one here: reach this one by its id."
+        yield "Its key belongs to another conversation here: use its session id to reach it."
     for session in report["suspended"]:
-        yield f"{session} was exported with its work open and is suspended; `hermes resume {session}` has it go on."
+        yield f"{session} had open work and is suspended; `hermes resume {session}` continues it."

@@ -1,10 +1,10 @@
-"""`hermes approve`, `deny` and `answer`: what a turn waits for, from any terminal."""
+"""`hermes approve`, `deny` and `answer`: answer what a session waits for, from any terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, printable, say
+from hermes.cli.output import one_line, print_json, print_text, printable
 from hermes.cli.parser import add_session
 from hermes.domain.errors import HermesError
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SESSION = "20260102_030405_1a2b3c4d"
 _ALLOWED = {
     "once": "Allowed once in {id}",
-    "session": "Allowed in {id} for as long as the session lasts",
-    "always": "Allowed from now on in all sessions, asked by {id}",
+    "session": "Allowed in {id} until the session ends",
+    "always": "Allowed permanently in all sessions, requested by {id}",
 }
 
 
@@ -30,7 +30,7 @@ def add_commands(commands: Commands) -> None:
     approve = commands.add(
         "approve",
         _approve,
-        "Give a tool call the permission that its session waits for.",
+        "Approve the tool call that a session waits for.",
         examples=f"  hermes approve {_SESSION}\n  hermes approve - session",
         json=True,
     )
@@ -40,12 +40,12 @@ def add_commands(commands: Commands) -> None:
         nargs="?",
         choices=(*_ALLOWED, _SHOW),
         default="once",
-        help="for how long (default: once), or show: print all of what would run",
+        help="how long the approval holds (default: once); show prints the whole command",
     )
     deny = commands.add(
         "deny",
         _send(lambda _: "deny", lambda _: "Denied in {id}", permits=True),
-        "Refuse a tool call the permission that its session waits for. The turn goes on without it.",
+        "Deny the tool call that a session waits for. The turn continues without it.",
         examples=f"  hermes deny {_SESSION}",
         json=True,
     )
@@ -53,7 +53,7 @@ def add_commands(commands: Commands) -> None:
     answer = commands.add(
         "answer",
         _send(lambda args: " ".join(args.text), lambda _: "Answered in {id}"),
-        "Answer the question that a session waits with.",
+        "Answer the question of a session that waits.",
         examples=f"  hermes answer {_SESSION} the second one\n  hermes answer - yes",
         json=True,
     )
@@ -68,20 +68,20 @@ def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Print all of what waits for permission. A question that was cut can be answered from then on."""
+    """Print the whole call that needs approval. A shortened question can be answered after this."""
     from hermes.cli.chat.conversation import send
     from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import meant_by
+    from hermes.cli.session_lookup import resolve_session
 
     client = connect(environ)
-    session = meant_by(client, args.session)
+    session = resolve_session(client, args.session)
     pending = client.get(f"/api{session_path(session)}").get("pending")
     if pending is None or pending["kind"] == "question":
-        raise HermesError(f"session {session} does not wait for a permission")
+        raise HermesError(f"session {session} does not wait for an approval")
     if args.json:
         print_json(pending)
     else:
-        say(printable(pending["question"]))
+        print_text(printable(pending["question"]))
     if _SHOW in pending["choices"]:
         send(client, session, "answer", {"answer": _SHOW, "call_id": pending["call_id"]})
     return 0
@@ -93,38 +93,40 @@ def _send(
     *,
     permits: bool = False,
 ) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
-    """`permits`: what is said is about a permission, and no answer to a question."""
+    """Return a command that sends an answer. `permits`: it answers an approval, not a question."""
 
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.chat.conversation import send
         from hermes.cli.client import connect
-        from hermes.cli.session_lookup import meant_by
+        from hermes.cli.session_lookup import resolve_session
 
         client = connect(environ)
-        session = meant_by(client, args.session)
+        session = resolve_session(client, args.session)
         call = _permission(client, session) if permits else {}
         reply = send(client, session, "answer", {"answer": answer_of(args), **call})
         if args.json:
             print_json(reply)
         else:
             done = said_of(args).format(id=session)
-            say(one_line(f"{done}; the turn goes on, and `hermes show {session}` will have its answer."))
+            print_text(one_line(f"{done}. The turn continues; `hermes show {session}` shows its answer."))
         return 0
 
     return run
 
 
 def _permission(client: AdminClient, session: str) -> dict[str, str]:
-    """Which call is asked about, so that it is this one that is answered; a question is no matter of permission."""
+    """Return the id of the call that needs approval, so that no other one is answered. Raises for a question."""
     from hermes.cli.client import AdminError, session_path
 
     try:
         pending = client.get(f"/api{session_path(session)}").get("pending")
-    except AdminError:  # what is wrong is said in answer to the answer
+    except AdminError:  # sending the answer reports it
         return {}
     if pending is None:
         return {}
     if pending["kind"] == "question":
         choices = f" ({', '.join(pending['choices'])})" if pending["choices"] else ""
-        raise HermesError(one_line(f"this is a question, not a permission: `hermes answer {session} TEXT`{choices}"))
+        raise HermesError(
+            one_line(f"this is a question, not an approval: use `hermes answer {session} TEXT`{choices}")
+        )
     return {"call_id": pending["call_id"]}

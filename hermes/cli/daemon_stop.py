@@ -1,6 +1,6 @@
-"""Stopping and restarting the daemon from outside: waiting for the process itself, and saying what is left open.
+"""Stop and restart of the daemon: wait for its process, and report the work that is left open.
 
-Nothing that was acknowledged is lost by any end of a daemon. Whoever waits here is told when the wait is in vain.
+Everything that a daemon acknowledged is stored, however it ends. A wait ends with an error as soon as it is in vain.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
-from hermes.cli.output import count, one_line, print_json, printable, say
-from hermes.cli.pid import WatchedProcess, has_ended, lives, process_of
-from hermes.cli.previous_boot import telling_how_it_ended
+from hermes.cli.output import count, one_line, print_json, print_text, printable
+from hermes.cli.pid import WatchedProcess, has_ended, is_alive, watch_process
+from hermes.cli.previous_boot import explaining_last_end
 from hermes.config.home import holder, is_free
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.listing import some
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from hermes.config.home import Home
 
 _POLL_S = 0.05
-_PATIENCE_S = 1.0
-_AGAIN_S = 3.0  # for a service manager to bring back what has died
-_KEPT = "What was in flight is kept and goes on at the next start (`hermes daemon`)."
+_TIMEOUT_S = 1.0
+_RESTART_S = 3.0  # time for a service manager to start it again
+_KEPT = "Open work is stored and resumes at the next start (`hermes daemon`)."
 
 
 class StillStoppingError(HermesError):
@@ -35,63 +35,66 @@ class StillStoppingError(HermesError):
 
 
 class NotBackError(HermesError):
-    """The daemon is gone, and nobody has brought it back."""
+    """The daemon has exited and was not started again."""
 
 
 def stop_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    with telling_how_it_ended(home):
-        pid = _first_word(client, home, args.timeout)["pid"]
-    running = in_the_background(client)
+    with explaining_last_end(home):
+        pid = _wait_for_info(client, home, args.timeout)["pid"]
+    running = background_pids(client)
     deadline = time.monotonic() + args.timeout
-    with process_of(pid) as process:
+    with watch_process(pid) as process:
         client.post("/stop", {"reason": args.reason}, timeout_s=ANSWER_S)
         while not (_gone(client, home) and has_ended(process)):
             if time.monotonic() > deadline:
                 raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
             time.sleep(_POLL_S)
-    clean, left, outgoing = _left_behind(home)
+    clean, left, outgoing = _read_leftovers(home)
     if args.json:
         print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left, "undelivered": outgoing})
     else:
-        say(_farewell(home, pid, clean=clean))
-        if on := sum(map(lives, running)):
-            say(f"{processes_run(on)} on and will be found again (processes.keep_on_stop).")
+        print_text(_stopped_text(home, pid, clean=clean))
+        if on := sum(map(is_alive, running)):
+            print_text(
+                f"{processes_run(on)} on (processes.keep_on_stop); `hermes ps --running` lists them after the "
+                "next start."
+            )
         if left:
             one = len(left) == 1
-            goes_on = f"{'has' if one else 'have'} open work, which is kept and goes on at the next start"
-            say(one_line(f"{count(len(left), 'session')} {goes_on}: {some(left)}."))
+            resumes = f"{'has' if one else 'have'} open work, which is stored and resumes at the next start"
+            print_text(one_line(f"{count(len(left), 'session')} {resumes}: {some(left)}."))
         if outgoing:
             waits = "waits" if outgoing == 1 else "wait"
-            say(
-                f"{count(outgoing, 'message')} {waits} to be delivered to a chat; kept and sent after the next start."
+            print_text(
+                f"{count(outgoing, 'message')} {waits} for delivery to a chat; stored, and sent after the next start."
             )
     return 0 if clean is not False else 1
 
 
-def _farewell(home: Home, pid: int, *, clean: bool | None) -> str:
+def _stopped_text(home: Home, pid: int, *, clean: bool | None) -> str:
     if clean is False:
         return (
-            f"The daemon on {home.data_dir} (pid {pid}) is gone, but did not come to the end of its stop: it was "
-            "killed, crashed or ran out of time. Nothing that it had acknowledged is lost."
+            f"The daemon on {home.data_dir} (pid {pid}) has exited, but did not stop cleanly: it was killed, "
+            "crashed or ran out of time. Everything that it acknowledged is stored."
         )
     return f"The daemon on {home.data_dir} (pid {pid}) has stopped."
 
 
-def _left_behind(home: Home) -> tuple[bool | None, list[str], int]:
-    """Whether it stopped cleanly, None: nobody can say; the sessions with open work; how much is yet to be said."""
+def _read_leftovers(home: Home) -> tuple[bool | None, list[str], int]:
+    """Return whether it stopped cleanly (None: unknown), the sessions with open work, the undelivered messages."""
     from hermes.cli.session_lookup import stored
     from hermes.supervision.boot import read_boot
 
-    with suppress(HermesError, OSError), stored(home) as reader:  # the next daemon is there already, say
+    with suppress(HermesError, OSError), stored(home) as reader:  # the next daemon may run already
         boot = read_boot(reader, time.time())
         outgoing = sum(each.final for each in reader.outbox())
         return (None if boot.first else bool(boot.stopped)), list(reader.pending()), outgoing
     return None, [], 0
 
 
-def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
-    """Of a daemon that is just starting, or being restarted, when it can speak."""
+def _wait_for_info(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
+    """Return /info, also of a daemon that is still starting or restarting."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -99,7 +102,7 @@ def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[st
         except SilentError as error:
             raise StillStoppingError(str(error)) from error
         except NotRunningError:
-            if not _is_coming(home):
+            if not _is_starting_or_stopping(home):
                 raise
             if time.monotonic() > deadline:
                 raise StillStoppingError(
@@ -109,8 +112,8 @@ def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[st
         time.sleep(_POLL_S)
 
 
-def _is_coming(home: Home) -> bool:
-    """Somebody holds the home, or the process that held it last executes Hermes anew: a daemon starts, or stops."""
+def _is_starting_or_stopping(home: Home) -> bool:
+    """Return whether a daemon starts, stops or restarts: the home is locked, or its last holder still runs."""
     if not is_free(home):
         return True
     try:
@@ -124,25 +127,25 @@ def _is_coming(home: Home) -> bool:
 
 def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    before = _first_word(client, home, args.timeout)
-    with process_of(before["pid"]) as process:
+    before = _wait_for_info(client, home, args.timeout)
+    with watch_process(before["pid"]) as process:
         client.post("/stop", {"reason": args.reason, "restart": True})
-        after = _next_life(client, before, process, args.timeout)
+        after = _next_boot(client, before, process, args.timeout)
         if isinstance(after, str):
             raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, before['pid'])}")
     if args.json:
         print_json({"restarted": True, "pid": after["pid"], "version": after["version"]})
     else:
-        say(f"The daemon on {home.data_dir} is back (pid {after['pid']}, version {after['version']}).")
+        print_text(f"The daemon on {home.data_dir} has restarted (pid {after['pid']}, version {after['version']}).")
     return 0
 
 
-def _next_life(
+def _next_boot(
     client: AdminClient, before: Mapping[str, Any], process: WatchedProcess | None, timeout_s: float
 ) -> Mapping[str, Any] | str:
-    """The restarted daemon, or why there is none, as far as that was seen.
+    """Return /info of the restarted daemon, or why there is none; empty if the reason was not seen here.
 
-    It is the same process: one that has ended does not come back by itself.
+    A restart keeps the process: if the process has ended, the daemon does not come back by itself.
     """
     deadline = time.monotonic() + timeout_s
     given_up_at, overtaken = None, False
@@ -151,8 +154,8 @@ def _next_life(
         now = time.monotonic()
         if process is not None and has_ended(process):
             if overtaken:
-                return f"has stopped: a stop was asked for meanwhile. {_KEPT}"
-            given_up_at = given_up_at or min(deadline, now + _AGAIN_S)
+                return f"has stopped: a stop was requested meanwhile. {_KEPT}"
+            given_up_at = given_up_at or min(deadline, now + _RESTART_S)
             if now >= given_up_at:
                 return ""
         if now > deadline:
@@ -169,21 +172,21 @@ def _ended(home: Home, pid: int) -> str:
             f"did not come back: it refused to start (exit code {refusal.exit_code}): {printable(refusal.problem)}\n"
             f"{_KEPT}"
         )
-    clean, _, _ = _left_behind(home)
-    what = "was killed, or crashed," if clean is False else "ended"
-    return f"{what} instead of coming back; {home.log_dir} may say why. {_KEPT}"
+    clean, _, _ = _read_leftovers(home)
+    what = "was killed or crashed" if clean is False else "ended"
+    return f"{what} and did not come back; see the log in {home.log_dir}. {_KEPT}"
 
 
 def _info(client: AdminClient) -> Mapping[str, Any] | None:
     try:
-        info: Mapping[str, Any] = client.get("/info", timeout_s=_PATIENCE_S)
-    except HermesError:  # between two lives
+        info: Mapping[str, Any] = client.get("/info", timeout_s=_TIMEOUT_S)
+    except HermesError:  # it is restarting
         return None
     return info
 
 
 def _is_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Another life of it, and ready."""
+    """Return whether this is another boot of the daemon, and ready."""
     return bool(after["ready"]) and after["epoch"] != before["epoch"]
 
 
@@ -191,23 +194,23 @@ def _is_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _gone(client: AdminClient, home: Home) -> bool:
-    """Its socket closes early; only the lock says that everything is written and the home is free."""
+    """Return whether the daemon is gone. Its socket closes early: only a free lock means that all is written."""
     from hermes.config.home import is_free
 
     try:
-        client.get("/info", timeout_s=_PATIENCE_S)
+        client.get("/info", timeout_s=_TIMEOUT_S)
     except NotRunningError:
         return is_free(home)
     except HermesError:
-        return False  # too busy stopping to answer
+        return False  # busy stopping
     return False
 
 
-def in_the_background(client: AdminClient, session: str | None = None) -> list[int]:
-    """The numbers of the processes that run there."""
+def background_pids(client: AdminClient, session: str | None = None) -> list[int]:
+    """Return the pids of running background processes."""
     try:
         listed = client.get("/processes", session=session)["processes"]
-    except AdminError:  # none that it could tell of
+    except AdminError:  # a daemon without background processes
         return []
     return [process["pid"] for process in listed if process["running"] and process["pid"]]
 

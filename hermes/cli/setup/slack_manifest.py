@@ -1,4 +1,4 @@
-"""`hermes slack`: what it takes to have a bot there."""
+"""`hermes slack manifest`: print the manifest from which Slack creates the app."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def add_commands(commands: Commands) -> None:
     manifest = Commands(slack).add(
         "manifest",
         _manifest,
-        "Print the app's manifest, to be pasted into api.slack.com/apps (Create New App, From a manifest).",
+        "Print the app manifest. Paste it at api.slack.com/apps (Create New App, From a manifest).",
         json=True,
     )
-    manifest.add_argument("--name", default="Hermes", help="what the bot is called (default: Hermes)")
+    manifest.add_argument("--name", default="Hermes", help="name of the bot (default: Hermes)")
     manifest.add_argument(
-        "--url", default="", help="where Slack reaches slack.port, for transport http; without it: Socket Mode"
+        "--url", default="", help="public URL that leads to slack.port, for transport http (default: Socket Mode)"
     )
     manifest.add_argument(
-        "--assistant", action="store_true", help="direct messages as an assistant's threads, with a status line"
+        "--assistant", action="store_true", help="show direct messages as assistant threads with a status line"
     )
     manifest.add_argument(
-        "--all-commands", action="store_true", help="each command also by its own name, such as /new"
+        "--all-commands", action="store_true", help="register each command under its own name too, such as /new"
     )
 
 

@@ -1,4 +1,4 @@
-"""A turn that waits for a person, in the words of a command line."""
+"""Text for a turn that waits for a person: the question, the prompt, and how to answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LETTERS = {"o": "once", "s": "session", "a": "always", "d": "deny"}
 
 
 class WaitingError(HermesError):
-    """Nobody is here to answer: the turn goes on waiting, and this says how to answer from elsewhere."""
+    """The turn waits and nobody can answer here. The message tells how to answer from another place."""
 
     exit_code = 3
 
@@ -24,7 +24,7 @@ class WaitingError(HermesError):
 
 def headline(asked: QuestionShown) -> str:
     if asked.approval:
-        return f"{one_line(asked.name) or 'a tool call'} needs your permission:"
+        return f"{one_line(asked.name) or 'a tool call'} needs your approval:"
     return "the turn has a question for you:"
 
 
@@ -33,11 +33,11 @@ def details(asked: QuestionShown) -> list[str]:
     if asked.approval:
         from hermes.domain.access.question import MAY_I_DO, MAY_I_RUN
 
-        return lines[1:] if lines[:1] in ([MAY_I_RUN], [MAY_I_DO]) else lines  # the headline has said it
+        return lines[1:] if lines[:1] in ([MAY_I_RUN], [MAY_I_DO]) else lines  # the headline repeats it
     return [*lines, *(f"{number}. {one_line(choice)}" for number, choice in enumerate(asked.choices, 1))]
 
 
-def asked_back(command: str, choices: tuple[str, ...]) -> dict[str, str]:
+def confirmations(command: str, choices: tuple[str, ...]) -> dict[str, str]:
     """Return the commands that a plain yes or no stands for, after a command that asks first; else nothing."""
     yes = next((choice for choice in choices if choice.startswith("yes")), "")
     if not yes or "no" not in choices:
@@ -52,14 +52,14 @@ def prompt(asked: QuestionShown) -> str:
     return f"  {'  '.join(f'[{choice[:1]}]{choice[1:]}' for choice in asked.choices)}> "
 
 
-def understood(asked: QuestionShown, line: str) -> str:
-    """What to send for what was typed; empty: it is no answer."""
+def parse_answer(asked: QuestionShown, line: str) -> str:
+    """Return the answer to send for a typed line; empty if it is not an answer."""
     if not asked.approval:
         return _choice(asked, line)
     from hermes.domain.session.calls import read_answer
     from hermes.domain.types import Call
 
-    # The daemon's own reading, so that the same words count here and as a message from anywhere else.
+    # The daemon's own parser, so that the same words count here and in a chat.
     answer = _LETTERS.get(line.lower()) or read_answer(Call(id=asked.call, name=asked.name), line)
     return answer if answer in asked.choices else ""
 
@@ -72,25 +72,25 @@ def _choice(asked: QuestionShown, line: str) -> str:
 
 
 def expected(asked: QuestionShown) -> str:
-    """For somebody whose line was no answer."""
+    """Return the help for a line that is not an answer."""
     if asked.approval:
         *others, last = asked.choices
         return (
-            f"Answer {', '.join(others)} or {last}; yes and no will do. /stop ends the turn, /quit leaves it waiting."
+            f"Type {', '.join(others)} or {last}; yes and no work too. /stop stops the turn, /quit leaves it waiting."
         )
     return (
-        f"Type a number from 1 to {len(asked.choices)}, or an answer in words. /stop ends the turn, /quit leaves it."
+        f"Type a number from 1 to {len(asked.choices)}, or an answer. /stop stops the turn, /quit leaves it waiting."
     )
 
 
 def _ways(session: str, asked: QuestionShown, *, inside: bool) -> list[str]:
-    if inside:  # no daemon is left that could be told
+    if inside:  # no daemon runs afterwards
         return [f"answer with: hermes chat -r {session} -z {'once' if asked.approval else 'ANSWER'}"]
     if not asked.approval:
-        return [f"answer with: hermes answer {session} TEXT", f"then go on with: hermes chat -r {session}"]
+        return [f"answer with: hermes answer {session} TEXT", f"then continue with: hermes chat -r {session}"]
     return [
         f"answer with: hermes approve {session}{_spans(asked)}, or: hermes deny {session}",
-        f"then go on with: hermes chat -r {session}",
+        f"then continue with: hermes chat -r {session}",
     ]
 
 

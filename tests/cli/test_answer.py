@@ -19,15 +19,19 @@ ANSWER = "POST /api/sessions/s1/answer"
         (
             ["approve", "s1"],
             "once",
-            "Allowed once in s1; the turn goes on, and `hermes show s1` will have its answer.\n",
+            "Allowed once in s1. The turn continues; `hermes show s1` shows its answer.\n",
         ),
-        (["approve", "s1", "session"], "session", "Allowed in s1 for as long as the session lasts; the turn goes on"),
-        (["approve", "-", "always"], "always", "Allowed from now on in all sessions, asked by s1; the turn goes on"),
-        (["deny", "s1"], "deny", "Denied in s1; the turn goes on"),
-        (["answer", "s1", "the", "red one"], "the red one", "Answered in s1; the turn goes on"),
+        (["approve", "s1", "session"], "session", "Allowed in s1 until the session ends. The turn continues"),
+        (
+            ["approve", "-", "always"],
+            "always",
+            "Allowed permanently in all sessions, requested by s1. The turn continues",
+        ),
+        (["deny", "s1"], "deny", "Denied in s1. The turn continues"),
+        (["answer", "s1", "the", "red one"], "the red one", "Answered in s1. The turn continues"),
     ],
 )
-def test_a_person_answers_what_a_turn_waits_for(
+def test_answer_is_sent_to_the_waiting_turn(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], sent: str, said: str
 ) -> None:
     admin.routes["GET /sessions"] = listing(session("s1"))
@@ -39,7 +43,7 @@ def test_a_person_answers_what_a_turn_waits_for(
     assert json.loads(capsys.readouterr().out) == {"session_id": "s1"}
 
 
-def test_what_is_not_waited_for_is_refused_in_the_daemons_words(
+def test_answer_to_a_session_that_does_not_wait_is_refused(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = {"error": {"message": "nothing waits for an answer", "code": "not_waiting"}}
@@ -49,11 +53,11 @@ def test_what_is_not_waited_for_is_refused_in_the_daemons_words(
 
 
 @pytest.mark.parametrize(("argv", "verb"), [(["approve", "s1"], "answer"), (["compress", "s1"], "compress")])
-def test_a_daemon_of_another_version_is_told_apart_from_a_mistake(
+def test_unsupported_endpoint_is_reported_as_another_version(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], verb: str
 ) -> None:
     assert main(argv) == 1
-    said = f"hermes: the running daemon does not know `{verb}`: it is of another version; restart it\n"
+    said = f"hermes: the running daemon does not support `{verb}`: it is another version; run `hermes restart`\n"
     assert capsys.readouterr().err == said
 
 
@@ -71,7 +75,7 @@ def test_a_question_is_neither_approved_nor_denied(
     admin.routes["GET /api/sessions/s1"] = Answer(body={"pending": pending})
     admin.routes[ANSWER] = Answer(body={"session_id": "s1"})
     assert main([verb, "s1"]) == 1
-    said = f"hermes: this is a question, not a permission: `hermes answer s1 TEXT`{listed}\n"
+    said = f"hermes: this is a question, not an approval: use `hermes answer s1 TEXT`{listed}\n"
     assert capsys.readouterr() == ("", said)
     assert admin.asked[-1].method == "GET"
     assert main(["answer", "s1", "red"]) == 0

@@ -1,4 +1,4 @@
-"""A conversation as a Markdown page for people. Pure: what is known of it goes in, text comes out."""
+"""Markdown page of a conversation, for people. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHO = {"user": "Person", "assistant": "Agent", "system": "Note", "tool": "Resul
 
 
 def page(sessions: Sequence[tuple[Session, Sequence[StoredMessage]]]) -> str:
-    """The sessions of one conversation, the oldest first."""
+    """Return the page of a conversation from its sessions, the oldest first."""
     last = sessions[-1][0]
     lines = [f"# {_title(last)}", "", *_facts(last)]
     for session, messages in sessions:
@@ -63,7 +63,7 @@ def _text(content: Any) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """In a fence longer than any within."""
+    """Return the text in a fence that is longer than any fence inside it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{printable(text).rstrip()}\n{fence}"

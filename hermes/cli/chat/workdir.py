@@ -1,4 +1,4 @@
-"""The directory in which `hermes chat` was started, if the owner lets the agent work there."""
+"""Working directory of a new `hermes chat`: the current directory, if the owner trusts it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, say
+from hermes.cli.output import one_line, print_text
 from hermes.config.trust import home_directory, read_answers, remember_answer, unfit
 from hermes.domain.errors import HermesError
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def chosen_workdir(home: Home, *, trust: bool, asks: bool) -> str | None:
     """Return this process's directory if the agent may work there. `asks`: a person can be asked on the terminal."""
     try:
-        directory = Path(os.path.realpath(os.getcwd()))  # noqa: PTH109 - said to be gone by the same error
+        directory = Path(os.path.realpath(os.getcwd()))  # noqa: PTH109 - one error for both if it is gone
     except OSError:  # it was removed
         return None
     if reason := unfit(directory, person=home_directory(), own=(home.data_dir, home.config_file.parent)):
         if trust:
-            raise HermesError(f"the agent cannot be let work in {one_line(str(directory))}: {reason}")
+            raise HermesError(f"the agent cannot work in {one_line(str(directory))}: {reason}")
         return None
     answer = True if trust else read_answers(home.data_dir).get(str(directory))
     if answer is None and asks and sys.stdin.isatty() and sys.stdout.isatty():
@@ -36,7 +36,7 @@ def chosen_workdir(home: Home, *, trust: bool, asks: bool) -> str | None:
 
 
 def _ask(directory: Path) -> bool | None:
-    """None: the person did not say."""
+    """Ask on the terminal. None if there is no answer."""
     while True:
         try:
             said = input(f"Let the agent work in {one_line(str(directory))}? (yes/no) ").strip().lower()
@@ -46,5 +46,5 @@ def _ask(directory: Path) -> bool | None:
         if said in ("y", "yes"):
             return True
         if said in ("n", "no"):
-            say("It works in its default directory. `hermes chat --trust` lets it work here.")
+            print_text("The agent works in its default directory. `hermes chat --trust` lets it work here.")
             return False
