@@ -31,7 +31,7 @@ from hermes.processes.shim.member import look_at
 from hermes.processes.table import TICKS_PER_S
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.supervision.policy import RestartIntensity
-from tests.processes.stage import Stage
+from tests.processes.stage import ProcessFixture
 
 PROCESSES = 1000
 AT_ONCE = 8
@@ -60,7 +60,7 @@ def run() -> dict[str, float]:
 async def _measure(folder: Path) -> dict[str, float]:
     engine = LmdbEngine.open(folder / "store")
     journal = ActorJournal(engine, on_fatal=_fail)
-    host, threads, board = Stage(folder / "processes"), HostThreads(), ProcessRegistry()
+    host, threads, board = ProcessFixture(folder / "processes"), HostThreads(), ProcessRegistry()
     settings = ProcessSettings(max_per_session=PROCESSES, max_total=PROCESSES, heartbeat_s=HEARTBEAT_S)
     services = ProcessServices(
         host=host,
@@ -134,7 +134,7 @@ def _one_look(host: LinuxProcessHost, handles: list[Handle]) -> float:
     return time.thread_time() - began
 
 
-def _kill_all(host: Stage, board: ProcessRegistry) -> None:
+def _kill_all(host: ProcessFixture, board: ProcessRegistry) -> None:
     handles = [row.handle for row in board if row.handle is not None]
     for handle in handles:
         host.kill(handle, 0)

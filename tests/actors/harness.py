@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -40,6 +39,7 @@ from hermes.services.sessions import SessionService
 from hermes.supervision.policy import RestartIntensity
 from tests.actors.talk import assistant, result, user
 from tests.support.journals import LoopJournal
+from tests.support.waiting import until
 
 SETTINGS = DirectorySettings(
     idle_after_s=600, max_live=1000, limits=TurnLimits(max_queue=4), memory_limit_bytes=0, seen_for_s=86400
@@ -186,7 +186,7 @@ class FakeProcesses:
         return replace(process, heartbeat_at=now, active_at=now if process.id in self.working else process.active_at)
 
 
-class World:
+class SessionHarness:
     def __init__(self, journal: LoopJournal, settings: ResetSettings, deliver: Deliver) -> None:
         self.now = 1000.0
         self.set_by = 0.0  # how far the clock was set since the beginning
@@ -319,20 +319,11 @@ def _short(message: EncodedMessage) -> str:
     return f"{fields['role']}: {fields['content'] or calls}"
 
 
-async def until(condition: Callable[[], bool], *, rounds: int = 1, within_s: float = 30.0) -> None:
-    """Until it holds this many rounds of the loop in a row."""
-    async with asyncio.timeout(within_s):
-        held = 0
-        while held < rounds:
-            await asyncio.sleep(0)
-            held = held + 1 if condition() else 0
-
-
 @asynccontextmanager
 async def world(
     journal: LoopJournal | None = None, resets: ResetSettings | None = None, deliver: Deliver = _to_nobody
-) -> AsyncIterator[World]:
-    here = World(journal or LoopJournal(), resets or ResetSettings(), deliver)
+) -> AsyncIterator[SessionHarness]:
+    here = SessionHarness(journal or LoopJournal(), resets or ResetSettings(), deliver)
     try:
         yield here
     finally:

@@ -41,9 +41,9 @@ from hermes.domain.types import ProcessRecord, ProcessView, SessionId, TurnId
 from hermes.ports.processes import ProcessOrder
 from hermes.services.processes import ProcessService
 from hermes.supervision.policy import RestartIntensity
-from tests.actors.kernel.kernel import until
 from tests.storage.samples import append
 from tests.support.journals import LoopJournal
+from tests.support.waiting import until
 
 START = 1_800_000_000.0
 QUICK = ProcessSettings(heartbeat_s=0.01)
@@ -177,7 +177,7 @@ class FakeHost:
                 os.close(process.pipes.pop())
 
 
-class World:
+class ProcessHarness:
     def __init__(self, settings: ProcessSettings = QUICK) -> None:
         self.now = START
         self.host = FakeHost()
@@ -279,8 +279,8 @@ class World:
 
 
 @asynccontextmanager
-async def world(settings: ProcessSettings = QUICK) -> AsyncIterator[World]:
-    made = World(settings)
+async def world(settings: ProcessSettings = QUICK) -> AsyncIterator[ProcessHarness]:
+    made = ProcessHarness(settings)
     try:
         yield made
     finally:

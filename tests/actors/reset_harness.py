@@ -16,7 +16,7 @@ from hermes.domain.records import SessionStarted
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.submission import Receipt
 from hermes.domain.types import ProcessView, Seq, Session, SessionId, Source
-from tests.actors.harness import World, world
+from tests.actors.harness import SessionHarness, world
 from tests.support.journals import LoopJournal
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -34,7 +34,7 @@ def settings(policy: ResetPolicy = BOTH, **changes: object) -> ResetSettings:
 class Days:
     """A conversation over days, under one key."""
 
-    def __init__(self, here: World, now: float) -> None:
+    def __init__(self, here: SessionHarness, now: float) -> None:
         self.here = here
         here.now = now
         here.ids = here.journal.engine.stats().sessions  # new ids go on where an earlier life stopped
@@ -127,7 +127,7 @@ class Days:
 @asynccontextmanager
 async def days(
     resets: ResetSettings | None = None, journal: LoopJournal | None = None, now: float = START
-) -> AsyncIterator[tuple[World, Days]]:
+) -> AsyncIterator[tuple[SessionHarness, Days]]:
     async with world(journal, resets or settings()) as here:
         lived = Days(here, now)
         await here.settle()

@@ -113,7 +113,7 @@ def names(records: Iterable[Record]) -> list[str]:
     return [type(record).__name__ for record in records]
 
 
-class Talk:
+class SessionTalk:
     def __init__(
         self, session: Session = FRESH, log: Iterable[Record] = (STARTED,), limits: TurnLimits = DEFAULTS
     ) -> None:
@@ -192,7 +192,7 @@ class Talk:
         self.session = rebuilt
         return self.do(Recover(cause=InterruptionCause.CRASH, hold=hold))
 
-    def summarised(self, child: str = "s2") -> Talk:
+    def summarised(self, child: str = "s2") -> SessionTalk:
         """The summary came out; the session that goes on from it."""
         transcript = self.transcript()
         self.do(
@@ -204,7 +204,7 @@ class Talk:
             )
         )
         assert self.child is not None
-        return Talk(self.child.session, self.child.records, self.limits)
+        return SessionTalk(self.child.session, self.child.records, self.limits)
 
     def summary_fails(self) -> Step:
         return self.do(SummaryFailed(reason="the model was busy"))
@@ -213,11 +213,11 @@ class Talk:
         asked = UndoTurns(turns=turns, again=TurnId(again) if again else None, source=source)
         return self.do(undo_of(asked, self.session, self.transcript()))
 
-    def branch(self, child: str = "s3", undo: int = 0) -> Talk:
+    def branch(self, child: str = "s3", undo: int = 0) -> SessionTalk:
         asked = BranchOff(reason="a branch", title="other", undo=undo)
         self.do(branch_of(asked, self.session, self.transcript(), SessionId(child)))
         assert self.child is not None
-        return Talk(self.child.session, self.child.records, self.limits)
+        return SessionTalk(self.child.session, self.child.records, self.limits)
 
     # ------------------------------------------------------------ what came of it
 

@@ -13,6 +13,7 @@ from hermes.actors.kernel.actor import live_actors
 from hermes.domain.errors import PlatformError
 from hermes.ports.chat import ChatIntake, Inbound, Platform
 from tests.support.chat_platform import ToyPlatform
+from tests.support.waiting import until
 
 
 class Adapter:
@@ -56,12 +57,6 @@ async def started() -> AsyncIterator[Callable[[Adapter], Any]]:
     yield start
     for ref in refs:
         await ref.stop(block=False)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():  # noqa: ASYNC110 - of another task's doing
-            await asyncio.sleep(0.005)
 
 
 async def test_a_connection_that_ended_is_taken_up_again(started: Callable[[Adapter], Any]) -> None:

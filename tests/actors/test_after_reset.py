@@ -8,9 +8,9 @@ from dataclasses import replace
 from hermes.actors.after_reset import AfterReset
 from hermes.domain.session.protocol import ResetSession
 from hermes.domain.types import Place, Session, SessionId
-from tests.actors.harness import until
 from tests.actors.talk import FRESH
 from tests.support.journals import LoopJournal
+from tests.support.waiting import until
 
 
 async def test_only_what_has_no_chat_of_its_own_is_told_elsewhere() -> None:

@@ -20,11 +20,11 @@ from hermes.domain.operations import Erase, PutProcess
 from hermes.domain.process.process import EndReason, ProcessSpec
 from hermes.domain.process.staleness import StalenessSettings, blocking
 from hermes.domain.types import SessionId
-from tests.actors.kernel.kernel import until
-from tests.actors.process_harness import QUICK, SLOW, START, World, world
+from tests.actors.process_harness import QUICK, SLOW, START, ProcessHarness, world
+from tests.support.waiting import until
 
 
-def text_of(here: World, number: int = -1) -> str:
+def text_of(here: ProcessHarness, number: int = -1) -> str:
     content: str = json.loads(here.sent[number].messages[-1])["content"]
     return content
 

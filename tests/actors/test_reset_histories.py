@@ -89,7 +89,7 @@ class Child:
 
 
 @dataclass(kw_only=True)
-class World:
+class ResetHarness:
     policy: ResetPolicy
     staleness: StalenessSettings
     zone: str
@@ -330,13 +330,13 @@ def test_every_due_reset_comes_within_a_minute_unless_something_works(
     history: list[tuple[int, Happening]],
 ) -> None:
     zone, day = place
-    World(policy=policy, staleness=staleness, zone=zone, day=day, lead_h=lead_h).live(history)
+    ResetHarness(policy=policy, staleness=staleness, zone=zone, day=day, lead_h=lead_h).live(history)
 
 
-def forgetful() -> World:
+def forgetful() -> ResetHarness:
     """From midnight of the 18th, under a policy that two forgotten servers are known to have blocked for days."""
     policy = ResetPolicy(mode=ResetMode.BOTH, idle_minutes=120, at_hour=6)
-    return World(policy=policy, staleness=StalenessSettings(), zone="UTC", day=date(2026, 5, 21))
+    return ResetHarness(policy=policy, staleness=StalenessSettings(), zone="UTC", day=date(2026, 5, 21))
 
 
 def test_two_forgotten_servers_block_neither_idle_nor_daily_resets() -> None:

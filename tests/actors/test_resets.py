@@ -20,11 +20,11 @@ from hermes.domain.records import Ended, LogEntry, ResetBlocked
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.state import replay
 from hermes.domain.types import Phase, Place, Session, SessionId, SessionKey
-from tests.actors.harness import until
 from tests.actors.reset_harness import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
 from tests.actors.talk import does
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine
+from tests.support.waiting import until
 
 AUTOMATIC = replace(CHAT, user="", automatic=True)
 IDLE = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=120)

@@ -27,9 +27,10 @@ from hermes.domain.types import (
     TurnId,
     Usage,
 )
-from tests.actors.harness import API, World, until, world
+from tests.actors.harness import API, SessionHarness, world
 from tests.actors.talk import asks, does, names, needs_leave, reads
 from tests.support.journals import LoopJournal
+from tests.support.waiting import until
 
 RESTART = AnnounceStopToAll(stop=AnnounceStop(reason="restart", cause=InterruptionCause.RESTART))
 S = SessionId("s")
@@ -46,7 +47,7 @@ def begun(journal: LoopJournal) -> list[str]:
     return [e.record.call for e in journal.engine.log(S) if isinstance(e.record, ToolStarted)]
 
 
-async def answer_of(here: World, session: str, turn: str) -> TurnAnswered:
+async def answer_of(here: SessionHarness, session: str, turn: str) -> TurnAnswered:
     outcome = await here.desk.outcome(SessionId(session), TurnId(turn))
     assert isinstance(outcome, TurnAnswered)
     return outcome
@@ -556,7 +557,7 @@ async def test_many_messages_meet_a_session_that_moves_and_none_is_lost() -> Non
 # ---------------------------------------------------------------- going back
 
 
-async def three_turns(here: World) -> None:
+async def three_turns(here: SessionHarness) -> None:
     for text in ("a", "b", "c"):
         await here.say(text, "s")
         await here.answer_next(text.upper())

@@ -43,9 +43,10 @@ from hermes.domain.types import (
     SessionKey,
     TurnId,
 )
-from tests.actors.harness import API, SETTINGS, World, until, world
+from tests.actors.harness import API, SETTINGS, SessionHarness, world
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine
+from tests.support.waiting import until
 
 RESTART = AnnounceStopToAll(stop=AnnounceStop(reason="restart", cause=InterruptionCause.RESTART))
 S = SessionId("s")
@@ -582,7 +583,7 @@ def journal_has_answer(journal: LoopJournal) -> bool:
     return any(isinstance(entry.record, TurnFinished) for entry in journal.engine.log(S))
 
 
-async def sweep(here: World) -> None:
+async def sweep(here: SessionHarness) -> None:
     """Now, instead of when its timer rings."""
     here.directory.tell(Sweep())
     await here.settle()

@@ -28,7 +28,7 @@ PATIENCE_S = 30.0  # with what is to come sooner or later, however busy the mach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class ApiHarness:
     """Everything behind the adapters, and the means to put adapters in front of it."""
 
     hub: FakeHub
@@ -99,12 +99,12 @@ class World:
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[ApiHarness]:
     hub = FakeHub()
     desk = FakeSessions(hub)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(desk.close)
-        yield World(
+        yield ApiHarness(
             hub=hub,
             desk=desk,
             operations=FakeOperations(),
@@ -116,12 +116,12 @@ async def world() -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def api(world: World) -> ApiServer:
+async def api(world: ApiHarness) -> ApiServer:
     return await world.api()
 
 
 @pytest.fixture
-async def client(world: World, api: ApiServer) -> aiohttp.ClientSession:
+async def client(world: ApiHarness, api: ApiServer) -> aiohttp.ClientSession:
     return await world.client(api)
 
 
@@ -202,12 +202,3 @@ async def raw(server: ApiServer, request: bytes, *, until_eof: bool = True) -> b
 async def connect(server: ApiServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, port = server.address.removeprefix("http://").rsplit(":", 1)
     return await asyncio.open_connection(host, int(port))
-
-
-async def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():  # noqa: ASYNC110 - conditions of all kinds, not all of which can set an event
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        pytest.fail(f"{what} did not come true")

@@ -91,12 +91,6 @@ def patience_s(request: pytest.FixtureRequest) -> float:
     return 1.0 if getattr(fault, "delay_s", 0) else 20.0
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 - of another thread's doing
-            await asyncio.sleep(0.005)
-
-
 @asynccontextmanager
 async def listening(adapter: ChatAdapter, edge: FakeEdge) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(adapter.run(edge))

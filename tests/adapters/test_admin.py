@@ -31,8 +31,9 @@ from hermes.domain.events import ActorFailed, PhaseChanged
 from hermes.domain.read.views import ActorView
 from hermes.domain.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.types import Phase, SessionId, TurnId
-from tests.adapters.conftest import PATIENCE_S, World, ask, chat, events, eventually, iterate, logged
+from tests.adapters.conftest import PATIENCE_S, ApiHarness, ask, chat, events, iterate, logged
 from tests.support.fakes import NOW, a_dead_letter, a_session, process_view
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -41,12 +42,12 @@ async def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def server(world: World, path: Path) -> AdminServer:
+async def server(world: ApiHarness, path: Path) -> AdminServer:
     return await world.admin(path)
 
 
 @pytest.fixture
-async def admin(world: World, server: AdminServer, path: Path) -> aiohttp.ClientSession:
+async def admin(world: ApiHarness, server: AdminServer, path: Path) -> aiohttp.ClientSession:
     return await world.admin_client(path)
 
 
@@ -72,7 +73,7 @@ async def test_socket_is_private_and_removed_with_the_server(server: AdminServer
     assert not await asyncio.to_thread(path.exists)
 
 
-async def test_a_socket_that_nobody_answers_is_replaced(world: World, path: Path) -> None:
+async def test_a_socket_that_nobody_answers_is_replaced(world: ApiHarness, path: Path) -> None:
     def leave_a_dead_socket() -> None:
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(path))
@@ -83,26 +84,26 @@ async def test_a_socket_that_nobody_answers_is_replaced(world: World, path: Path
 
 
 async def test_a_socket_that_somebody_answers_is_left_alone(
-    world: World, admin: aiohttp.ClientSession, path: Path
+    world: ApiHarness, admin: aiohttp.ClientSession, path: Path
 ) -> None:
     with pytest.raises(AlreadyRunningError, match="answers on"):
         await world.admin(path)
     assert (await get(admin, "/info"))["pid"] == 42
 
 
-async def test_a_file_in_the_way_is_not_removed(world: World, path: Path) -> None:
+async def test_a_file_in_the_way_is_not_removed(world: ApiHarness, path: Path) -> None:
     await asyncio.to_thread(path.write_text, "precious")
     with pytest.raises(HomeError, match="not a socket"):
         await world.admin(path)
     assert await asyncio.to_thread(path.read_text) == "precious"
 
 
-async def test_a_path_too_long_for_a_socket_is_said_plainly(world: World, tmp_path: Path) -> None:
+async def test_a_path_too_long_for_a_socket_is_said_plainly(world: ApiHarness, tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="too long"):
         await world.admin(tmp_path / ("x" * 120))
 
 
-async def test_a_missing_directory_is_said_plainly(world: World, tmp_path: Path) -> None:
+async def test_a_missing_directory_is_said_plainly(world: ApiHarness, tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="cannot create the admin socket"):
         await world.admin(tmp_path / "nowhere" / "hermes.sock")
 
@@ -120,7 +121,7 @@ async def reachable() -> AsyncIterator[Path]:
     ("uid", "answer"), [(0, b"HTTP/1.1 403"), (65534, b"")]
 )  # a child of ours gets in, no further
 async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
-    world: World, reachable: Path, uid: int, answer: bytes
+    world: ApiHarness, reachable: Path, uid: int, answer: bytes
 ) -> None:
     await world.admin(reachable)
     await asyncio.to_thread(reachable.chmod, 0o666)
@@ -148,13 +149,13 @@ async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
     assert (logged == [refused]) if uid else ("started by a tool" in logged[0])
 
 
-async def test_request_without_the_admin_token_is_refused(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_request_without_the_admin_token_is_refused(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     for given in ("", "Bearer", "Bearer guessed", "Basic " + admin.headers["Authorization"].removeprefix("Bearer ")):
         async with admin.get("/info", headers={"Authorization": given}) as response:
             assert (response.status, (await response.json())["error"]["code"]) == (401, "invalid_admin_token"), given
 
 
-async def test_each_start_has_a_token_of_its_own(world: World, path: Path) -> None:
+async def test_each_start_has_a_token_of_its_own(world: ApiHarness, path: Path) -> None:
     tokens = set()
     for _ in range(2):
         server = await world.admin(path)
@@ -248,14 +249,14 @@ async def test_a_session_is_shown_whole(admin: aiohttp.ClientSession) -> None:
     assert [session["id"] for session in (await get(admin, "/sessions?limit=1"))["sessions"]] == ["s"]
 
 
-async def test_verification_tells_the_problems(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_verification_tells_the_problems(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     assert await get(admin, "/store/verify") == {"problems": []}
     world.operations.problems = ["record 7 of s is damaged"]
     assert await get(admin, "/store/verify") == {"problems": ["record 7 of s is damaged"]}
 
 
 async def test_a_store_in_trouble_is_an_error_and_the_socket_goes_on(
-    world: World, admin: aiohttp.ClientSession
+    world: ApiHarness, admin: aiohttp.ClientSession
 ) -> None:
     world.operations.trouble = StorageFullError("no space left")
     async with admin.get("/store") as response:
@@ -268,7 +269,7 @@ async def test_a_store_in_trouble_is_an_error_and_the_socket_goes_on(
 
 @pytest.mark.parametrize(("verb", "phase"), [("end", "ended"), ("suspend", "suspended"), ("resume", "idle")])
 async def test_a_session_can_be_ended_suspended_and_resumed(
-    world: World, admin: aiohttp.ClientSession, verb: str, phase: str
+    world: ApiHarness, admin: aiohttp.ClientSession, verb: str, phase: str
 ) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s", phase=Phase.WAITING)
     status, body = await post(admin, f"/sessions/s/{verb}", {"reason": "because"})
@@ -277,24 +278,24 @@ async def test_a_session_can_be_ended_suspended_and_resumed(
     assert body["session"]["reason"] == "requested by the operator"
 
 
-async def test_a_running_turn_can_be_stopped(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_a_running_turn_can_be_stopped(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.hold()
     waiting = asyncio.create_task(chat(admin, **{"X-Hermes-Session-Id": "s"}))
-    await eventually(lambda: world.desk.submitted)
+    await until(lambda: world.desk.submitted)
     status, body = await post(admin, "/sessions/s/stop", {"reason": "enough"})
     assert (status, body["session"]["running_turn"]) == (200, None)
     status, body, _ = await waiting
     assert (status, body["error"]["code"]) == (409, "cancelled")
 
 
-async def test_a_session_can_be_deleted(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_a_session_can_be_deleted(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s")
     async with admin.delete("/sessions/s") as response:
         assert await response.json() == {"id": "s", "deleted": True}
     assert world.desk.sessions == {}
 
 
-async def test_a_message_can_be_traced(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_a_message_can_be_traced(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     step = TraceStep(at=NOW, what="interrupted", took_s=3.0, problem="the daemon was killed")
     line = TraceLine(
         at=NOW, session=SessionId("s"), turn=TurnId("t"), state=TraceState.SENT, platform="toy", steps=(step,)
@@ -310,7 +311,7 @@ async def test_a_message_can_be_traced(world: World, admin: aiohttp.ClientSessio
             assert response.status == status
 
 
-async def test_background_processes_are_listed_and_ended(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_background_processes_are_listed_and_ended(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.processes.known = {"proc_a": process_view("proc_a"), "proc_b": process_view("proc_b", "another")}
     await chat(admin, ask("hello"), **{"X-Hermes-Session-Id": "s"})
     listed = (await get(admin, "/processes"))["processes"]
@@ -327,7 +328,7 @@ async def test_background_processes_are_listed_and_ended(world: World, admin: ai
 
 
 async def test_a_background_process_is_read_and_ended_over_the_api(
-    world: World, admin: aiohttp.ClientSession
+    world: ApiHarness, admin: aiohttp.ClientSession
 ) -> None:
     world.processes.known = {"proc_a": process_view("proc_a")}
     world.processes.out = "Grüße\n".encode()
@@ -343,14 +344,14 @@ async def test_a_background_process_is_read_and_ended_over_the_api(
             assert response.status == 404
 
 
-async def test_grants_are_listed_and_withdrawn(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_grants_are_listed_and_withdrawn(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.facts["grant:recursive-delete"] = b"1"
     assert await get(admin, "/grants") == {"grants": ["recursive-delete"]}
     assert await post(admin, "/grants/recursive-delete/withdraw") == (200, {"withdrawn": "recursive-delete"})
     assert await get(admin, "/grants") == {"grants": []}
 
 
-async def test_dead_letters_are_listed_and_replayed(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_dead_letters_are_listed_and_replayed(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.letters["d1"] = a_dead_letter("d1", "s")
     (letter,) = (await get(admin, "/dead-letters"))["dead_letters"]
     assert letter["id"] == "d1"
@@ -370,7 +371,7 @@ async def test_dead_letters_are_listed_and_replayed(world: World, admin: aiohttp
     assert (status, body["error"]["code"]) == (404, "unknown_dead_letter")
 
 
-async def test_a_backup_goes_where_it_is_told(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_a_backup_goes_where_it_is_told(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     assert await post(admin, "/store/backup", {"path": "/backups/today"}) == (200, {"path": "/backups/today"})
     assert world.operations.backups == [Path("/backups/today")]
     for body in ({"path": "today"}, {"path": 5}, {}, {"path": "/a\0b"}):
@@ -379,7 +380,7 @@ async def test_a_backup_goes_where_it_is_told(world: World, admin: aiohttp.Clien
     assert len(world.operations.backups) == 1
 
 
-async def test_backup_to_a_wrong_path_is_a_bad_request(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_backup_to_a_wrong_path_is_a_bad_request(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.operations.trouble = StorageError("/backups/today is there already")
     with logged() as lines:
         status, answer = await post(admin, "/store/backup", {"path": "/backups/today"})
@@ -388,7 +389,7 @@ async def test_backup_to_a_wrong_path_is_a_bad_request(world: World, admin: aioh
     assert lines == ["WARNING backup failed: /backups/today is there already\n"]
 
 
-async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_the_daemon_can_be_told_to_stop(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     said = {"stopping": True, "restart": False, "reason": "upgrade"}
     assert await post(admin, "/stop", {"reason": "upgrade"}) == (202, said)
     assert (await post(admin, "/stop", {"reason": "again", "restart": True}))[1] == {
@@ -401,7 +402,7 @@ async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.Clien
 
 
 @pytest.mark.parametrize("body", [[], {"reason": 5}, {"reason": ""}, {"reason": "x" * 501}, {"reason": "a\0b"}])
-async def test_a_wrong_reason_stops_nothing(world: World, admin: aiohttp.ClientSession, body: Any) -> None:
+async def test_a_wrong_reason_stops_nothing(world: ApiHarness, admin: aiohttp.ClientSession, body: Any) -> None:
     assert (await post(admin, "/stop", body))[0] == 400
     assert world.operations.stop_reasons == []
 
@@ -424,7 +425,7 @@ async def test_the_whole_api_is_there_without_a_key(admin: aiohttp.ClientSession
     assert (await get(admin, "/health"))["status"] == "ok"
 
 
-async def test_admin_session_has_the_cli_platform(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_admin_session_has_the_cli_platform(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     await chat(admin, ask(user="ann"), **{"Idempotency-Key": "k"})
     (submission,) = world.desk.submitted
     assert (submission.source.platform, submission.source.user) == ("cli", "ann")
@@ -433,7 +434,7 @@ async def test_admin_session_has_the_cli_platform(world: World, admin: aiohttp.C
     assert headers["X-Hermes-Idempotent-Replay"] == "true", "both doors know each other's keys"
 
 
-async def test_the_socket_lists_its_addresses_one_a_line(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_the_socket_lists_its_addresses_one_a_line(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     listed = await get(admin, "/")
     async with admin.get("/") as response:
         assert len((await response.text()).splitlines()) == len(listed)
@@ -460,7 +461,7 @@ async def test_the_socket_lists_its_addresses_one_a_line(world: World, admin: ai
 # ---------------------------------------------------------------- live events
 
 
-async def test_events_are_told_as_they_happen(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_events_are_told_as_they_happen(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     async with admin.get("/events") as response:
         incoming = iterate(response)
         await chat(admin)
@@ -474,10 +475,10 @@ async def test_events_are_told_as_they_happen(world: World, admin: aiohttp.Clien
     assert event.data["at"] == NOW
     assert event.data["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "cached_tokens": 0, "cost_usd": 0.0}
     assert (failed.event, failed.data["verdict"]) == ("actor_failed", "restart")
-    await eventually(lambda: not world.hub.feeds, "the watcher is gone")
+    await until(lambda: not world.hub.feeds)
 
 
-async def test_events_of_one_session_follow_its_lineage(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_events_of_one_session_follow_its_lineage(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("old")] = a_session("old", successor=SessionId("new"))
     world.desk.sessions[SessionId("new")] = a_session("new")
     async with admin.get("/events?session=old") as response:
@@ -491,7 +492,7 @@ async def test_events_of_one_session_follow_its_lineage(world: World, admin: aio
     )
 
 
-async def test_a_watcher_that_fell_behind_is_told_so(world: World, admin: aiohttp.ClientSession) -> None:
+async def test_a_watcher_that_fell_behind_is_told_so(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     async with admin.get("/events") as response:
         world.hub.feeds[0].fall_behind()
         (end,) = await events(response)
@@ -499,7 +500,7 @@ async def test_a_watcher_that_fell_behind_is_told_so(world: World, admin: aiohtt
 
 
 async def test_watchers_go_home_at_once_when_the_server_stops(
-    world: World, server: AdminServer, admin: aiohttp.ClientSession
+    world: ApiHarness, server: AdminServer, admin: aiohttp.ClientSession
 ) -> None:
     async with admin.get("/events") as response:
         async with asyncio.timeout(PATIENCE_S):

@@ -14,8 +14,9 @@ from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings, api_routes
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.types import Phase, SessionId
-from tests.adapters.conftest import PATIENCE_S, World, ask, chat, events, eventually, iterate
+from tests.adapters.conftest import PATIENCE_S, ApiHarness, ask, chat, events, iterate
 from tests.support.fakes import a_session
+from tests.support.waiting import until
 
 # ---------------------------------------------------------------- start and stop
 
@@ -26,25 +27,25 @@ async def test_the_address_says_which_port_it_got(api: ApiServer) -> None:
     assert int(port) > 0
 
 
-async def test_a_port_that_is_taken_is_said_plainly(world: World, api: ApiServer) -> None:
+async def test_a_port_that_is_taken_is_said_plainly(world: ApiHarness, api: ApiServer) -> None:
     port = int(api.address.rpartition(":")[2])
     with pytest.raises(AlreadyRunningError, match=f"port {port} on 127.0.0.1 is in use"):
         await world.api(port=port)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
-async def test_a_host_that_is_not_here_is_said_plainly(world: World, host: str) -> None:
+async def test_a_host_that_is_not_here_is_said_plainly(world: ApiHarness, host: str) -> None:
     with pytest.raises(ConfigError, match=r"api\.host"):
         await world.api(host=host)
 
 
-async def test_ipv6_has_its_brackets(world: World) -> None:
+async def test_ipv6_has_its_brackets(world: ApiHarness) -> None:
     api = await world.api(host="::1")
     assert api.address.startswith("http://[::1]:")
     assert (await chat(await world.client(api)))[0] == 200
 
 
-async def test_a_server_that_never_started_can_be_stopped(world: World) -> None:
+async def test_a_server_that_never_started_can_be_stopped(world: ApiHarness) -> None:
     server = ApiServer(
         ApiSettings(host="127.0.0.1", port=0, key="k"),
         sessions=world.desk,
@@ -61,11 +62,11 @@ async def test_a_server_that_never_started_can_be_stopped(world: World) -> None:
 
 
 async def test_closed_intake_refuses_new_turns_and_finishes_running_ones(
-    world: World, api: ApiServer, client: aiohttp.ClientSession
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     world.desk.hold()
     running = asyncio.create_task(chat(client))
-    await eventually(lambda: world.desk.submitted)
+    await until(lambda: world.desk.submitted)
     api.close_intake()
     status, body, headers = await chat(client)
     assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "stopping", "5")
@@ -79,11 +80,11 @@ async def test_closed_intake_refuses_new_turns_and_finishes_running_ones(
 
 
 async def test_a_stop_waits_for_answers_that_come_in_time(
-    world: World, api: ApiServer, client: aiohttp.ClientSession
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     world.desk.hold()
     running = asyncio.create_task(chat(client))
-    await eventually(lambda: world.desk.submitted)
+    await until(lambda: world.desk.submitted)
     stopping = asyncio.create_task(api.stop(30))
     async with aiohttp.ClientSession() as other:
         with pytest.raises(aiohttp.ClientConnectionError):
@@ -94,13 +95,13 @@ async def test_a_stop_waits_for_answers_that_come_in_time(
 
 
 async def test_waiting_clients_are_answered_at_the_end_of_the_grace_period(
-    world: World, api: ApiServer, client: aiohttp.ClientSession
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as stream:
         await anext(iterate(stream))
         plain = asyncio.create_task(chat(client, **{"Idempotency-Key": "k"}))
-        await eventually(lambda: len(world.desk.submitted) == 2)
+        await until(lambda: len(world.desk.submitted) == 2)
         await api.stop(0.05)
         last = (await events(stream))[-1].data
         assert (last["error"]["code"], last["error"]["type"]) == ("stopping", "server_error")
@@ -128,7 +129,9 @@ async def test_connection_during_the_stop_does_not_delay_it(api: ApiServer, step
 # ---------------------------------------------------------------- health
 
 
-async def test_health_tells_the_version_and_readiness_its_reason(world: World, client: aiohttp.ClientSession) -> None:
+async def test_health_tells_the_version_and_readiness_its_reason(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     async with client.get("/health") as response:
         assert (response.status, await response.json()) == (200, {"status": "ok", "version": "1.2.3"})
     async with client.get("/health/ready") as response:
@@ -154,7 +157,7 @@ async def test_the_models_are_our_name_and_the_real_one(client: aiohttp.ClientSe
         assert await response.json() == listed["data"][1]
 
 
-async def test_a_name_with_a_slash_is_a_model_too(world: World) -> None:
+async def test_a_name_with_a_slash_is_a_model_too(world: ApiHarness) -> None:
     client = await world.client(await world.api(model_name="house/hermes"))
     async with client.get("/v1/models/house/hermes") as response:
         assert (await response.json())["id"] == "house/hermes"
@@ -162,7 +165,7 @@ async def test_a_name_with_a_slash_is_a_model_too(world: World) -> None:
     assert (status, body["model"]) == (200, "house/hermes")
 
 
-async def test_sessions_are_listed_in_pages(world: World, client: aiohttp.ClientSession) -> None:
+async def test_sessions_are_listed_in_pages(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     for name in ("a", "b", "c"):
         world.desk.sessions[SessionId(name)] = a_session(name)
     async with client.get("/api/sessions?limit=2") as response:
@@ -172,7 +175,9 @@ async def test_sessions_are_listed_in_pages(world: World, client: aiohttp.Client
     assert (first, rest) == (["c", "b"], ["a"])
 
 
-async def test_one_session_is_shown_by_any_id_of_its_lineage(world: World, client: aiohttp.ClientSession) -> None:
+async def test_one_session_is_shown_by_any_id_of_its_lineage(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     world.desk.sessions[SessionId("old")] = a_session("old", phase=Phase.ENDED, successor=SessionId("new"))
     world.desk.sessions[SessionId("new")] = a_session("new", parent=SessionId("old"))
     world.desk.transcripts[SessionId("new")] = []
@@ -187,7 +192,9 @@ async def test_one_session_is_shown_by_any_id_of_its_lineage(world: World, clien
         assert await response.json() == {"session_id": "new", "messages": [], "has_more": False}
 
 
-async def test_a_transcript_is_read_in_pages_or_from_its_end(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_transcript_is_read_in_pages_or_from_its_end(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     for text in ("one", "two"):
         await chat(client, ask(text), **{"X-Hermes-Session-Id": "s"})
 
@@ -202,7 +209,9 @@ async def test_a_transcript_is_read_in_pages_or_from_its_end(world: World, clien
     assert await contents("after=3") == []
 
 
-async def test_a_page_of_a_transcript_says_whether_there_is_more(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_page_of_a_transcript_says_whether_there_is_more(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     for text in ("one", "two"):
         await chat(client, ask(text), **{"X-Hermes-Session-Id": "s"})
 
@@ -226,7 +235,7 @@ async def test_a_deleted_session_is_gone(client: aiohttp.ClientSession) -> None:
 # ---------------------------------------------------------------- the description
 
 
-async def test_openapi_matches_the_routes(world: World) -> None:
+async def test_openapi_matches_the_routes(world: ApiHarness) -> None:
     service = Service(
         sessions=world.desk,
         commands=world.commands(),

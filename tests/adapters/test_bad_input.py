@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from hermes.adapters.openai_api.server import ApiServer
-from tests.adapters.conftest import KEY, World, ask, chat, connect, raw
+from tests.adapters.conftest import KEY, ApiHarness, ask, chat, connect, raw
 
 HEAD = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n".encode()
 JSON_HEAD = HEAD + b"Content-Type: application/json\r\n"
@@ -50,7 +50,7 @@ def saying(text: str) -> bytes:
     ],
 )
 async def test_each_wrong_body_is_a_400_that_says_why(
-    world: World, client: aiohttp.ClientSession, body: bytes, code: str, says: str
+    world: ApiHarness, client: aiohttp.ClientSession, body: bytes, code: str, says: str
 ) -> None:
     status, error = await post(client, body)
     assert status == 400
@@ -60,7 +60,7 @@ async def test_each_wrong_body_is_a_400_that_says_why(
     assert world.desk.submitted == []
 
 
-async def test_a_line_of_a_megabyte_is_taken(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_line_of_a_megabyte_is_taken(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     body = io.BytesIO(json.dumps(ask("x" * 2**20)).encode())
     async with client.post(
         "/v1/chat/completions", data=body, headers={"Content-Type": "application/json"}
@@ -73,7 +73,9 @@ async def test_a_line_of_a_megabyte_is_taken(world: World, client: aiohttp.Clien
     "content_type",
     ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1", "json", ""],
 )
-async def test_a_wrong_content_type_is_a_415(world: World, client: aiohttp.ClientSession, content_type: str) -> None:
+async def test_a_wrong_content_type_is_a_415(
+    world: ApiHarness, client: aiohttp.ClientSession, content_type: str
+) -> None:
     status, error = await post(client, saying('"Hi"'), **{"Content-Type": content_type})
     assert (status, error["code"]) == (415, "unsupported_media_type")
     assert world.desk.submitted == []
@@ -85,7 +87,9 @@ async def test_a_content_type_with_a_charset_is_taken(client: aiohttp.ClientSess
         assert response.status == 200
 
 
-async def test_a_compressed_body_is_refused_without_unpacking_it(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_compressed_body_is_refused_without_unpacking_it(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     status, error = await post(client, gzip.compress(b" " * 2**24), **{"Content-Encoding": "gzip"})
     assert (status, error["code"]) == (415, "unsupported_media_type")
     assert "uncompressed" in error["message"]
@@ -93,7 +97,7 @@ async def test_a_compressed_body_is_refused_without_unpacking_it(world: World, c
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_over_the_limit_is_a_413(world: World, chunked: bool) -> None:
+async def test_a_body_over_the_limit_is_a_413(world: ApiHarness, chunked: bool) -> None:
     client = await world.client(await world.api(max_body_bytes=1_000))
     async with client.post(
         "/v1/chat/completions",
@@ -111,14 +115,14 @@ async def test_a_body_over_the_limit_is_a_413(world: World, chunked: bool) -> No
     ["../../etc/passwd", "a/b", ".hidden", "-x", "x" * 129, "a b", "ä", "a%2fb", "%00"],
 )
 async def test_a_session_id_that_is_not_one_is_a_400(
-    world: World, client: aiohttp.ClientSession, session_id: str
+    world: ApiHarness, client: aiohttp.ClientSession, session_id: str
 ) -> None:
     status, error = await post(client, saying('"Hi"'), **{"X-Hermes-Session-Id": session_id})
     assert (status, error["code"], error["param"]) == (400, "invalid_session_id", "X-Hermes-Session-Id")
     assert world.desk.submitted == []
 
 
-async def test_an_empty_session_id_is_not_the_same_as_none(world: World, api: ApiServer) -> None:
+async def test_an_empty_session_id_is_not_the_same_as_none(world: ApiHarness, api: ApiServer) -> None:
     body = saying('"Hi"')
     head = JSON_HEAD + b"X-Hermes-Session-Id: \r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
     assert b"invalid_session_id" in await raw(api, head + body)
@@ -136,20 +140,20 @@ async def test_a_path_that_is_no_session_id_is_a_400(api: ApiServer, path: str, 
 
 @pytest.mark.parametrize("key", ["x" * 256, "é", "a\tb"])
 async def test_an_idempotency_key_that_is_not_one_is_a_400(
-    world: World, client: aiohttp.ClientSession, key: str
+    world: ApiHarness, client: aiohttp.ClientSession, key: str
 ) -> None:
     status, error = await post(client, saying('"Hi"'), **{"Idempotency-Key": key})
     assert (status, error["code"]) == (400, "invalid_idempotency_key")
     assert world.desk.submitted == []
 
 
-async def test_a_flag_that_is_neither_yes_nor_no_is_a_400(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_flag_that_is_neither_yes_nor_no_is_a_400(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     status, error = await post(client, saying('"Hi"'), **{"X-Hermes-Cancel-On-Disconnect": "maybe"})
     assert (status, error["param"]) == (400, "X-Hermes-Cancel-On-Disconnect")
     assert world.desk.submitted == []
 
 
-async def test_a_header_given_twice_is_a_400(world: World, api: ApiServer) -> None:
+async def test_a_header_given_twice_is_a_400(world: ApiHarness, api: ApiServer) -> None:
     body = saying('"Hi"')
     head = JSON_HEAD + b"X-Hermes-Session-Id: a\r\nX-Hermes-Session-Id: b\r\nConnection: close\r\n"
     answer = await raw(api, head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
@@ -158,7 +162,7 @@ async def test_a_header_given_twice_is_a_400(world: World, api: ApiServer) -> No
 
 
 async def test_an_unknown_model_is_a_404_that_lists_what_there_is(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     status, body, _ = await chat(client, ask(model="gpt-17"))
     assert (status, body["error"]["code"], body["error"]["param"]) == (404, "model_not_found", "model")
@@ -227,7 +231,7 @@ async def test_what_is_not_there_has_openais_shape_too(
     ],
 )
 async def test_what_is_not_http_is_a_400_and_a_closed_connection(
-    world: World, api: ApiServer, request_bytes: bytes
+    world: ApiHarness, api: ApiServer, request_bytes: bytes
 ) -> None:
     answer = await raw(api, request_bytes)
     assert answer.split(b" ")[1] == b"400"
@@ -237,7 +241,7 @@ async def test_what_is_not_http_is_a_400_and_a_closed_connection(
     assert world.desk.submitted == []
 
 
-async def test_a_chunked_body_is_taken(world: World, api: ApiServer) -> None:
+async def test_a_chunked_body_is_taken(world: ApiHarness, api: ApiServer) -> None:
     body = saying('"Hi"')
     chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
     answer = await raw(api, JSON_HEAD + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
@@ -245,7 +249,7 @@ async def test_a_chunked_body_is_taken(world: World, api: ApiServer) -> None:
     assert len(world.desk.submitted) == 1
 
 
-async def test_a_body_shorter_than_announced_is_a_408(world: World) -> None:
+async def test_a_body_shorter_than_announced_is_a_408(world: ApiHarness) -> None:
     api = await world.api(body_timeout_s=0.05)
     answer = await raw(api, JSON_HEAD + b"Content-Length: 1000\r\n\r\n{}", until_eof=False)
     assert answer.startswith(b"HTTP/1.1 408")
@@ -253,14 +257,14 @@ async def test_a_body_shorter_than_announced_is_a_408(world: World) -> None:
     assert world.desk.submitted == []
 
 
-async def test_a_body_longer_than_announced_is_no_request_at_all(world: World, api: ApiServer) -> None:
+async def test_a_body_longer_than_announced_is_no_request_at_all(world: ApiHarness, api: ApiServer) -> None:
     body = saying('"Hi"')
     answer = await raw(api, JSON_HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"surplus\r\n\r\n")
     assert b" 400 Bad Request" in answer
     assert world.desk.submitted == []
 
 
-async def test_client_that_disconnects_during_its_body_submits_nothing(world: World, api: ApiServer) -> None:
+async def test_client_that_disconnects_during_its_body_submits_nothing(world: ApiHarness, api: ApiServer) -> None:
     _, writer = await connect(api)
     writer.write(JSON_HEAD + b"Content-Length: 1000\r\n\r\n{")
     await writer.drain()

@@ -26,8 +26,9 @@ from hermes.domain.errors import (
 from hermes.domain.events import TextDelta, TurnBegan
 from hermes.domain.types import Failure, FailureKind, SessionId, TurnId
 from hermes.ports.sessions import Sessions
-from tests.adapters.conftest import Sse, World, ask, chat, events, eventually, iterate, logged, read_text, text_of
+from tests.adapters.conftest import ApiHarness, Sse, ask, chat, events, iterate, logged, read_text, text_of
 from tests.support.fakes import FakeSessions, a_session
+from tests.support.waiting import until
 
 
 async def stream(client: aiohttp.ClientSession, body: Any = None, **headers: str) -> list[Sse]:
@@ -63,7 +64,9 @@ async def test_a_plain_answer_has_the_shape_openai_clients_expect(client: aiohtt
     assert headers["X-Hermes-Turn-Id"] == "turn-1"
 
 
-async def test_notice_of_the_session_service_is_in_the_answer(world: World, client: aiohttp.ClientSession) -> None:
+async def test_notice_of_the_session_service_is_in_the_answer(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     world.desk.notice = "a fresh session: the old one was suspended"
     _, body, _ = await chat(client)
     assert body["hermes"]["notice"] == "a fresh session: the old one was suspended"
@@ -86,7 +89,7 @@ TOOLS = "The request's tools were ignored: tools run on the server."
     ],
 )
 async def test_what_was_not_taken_is_said(
-    world: World, client: aiohttp.ClientSession, fields: dict[str, Any], session: bool, notice: str | None
+    world: ApiHarness, client: aiohttp.ClientSession, fields: dict[str, Any], session: bool, notice: str | None
 ) -> None:
     messages = [{"role": "user", "content": "Hi"}] * (fields.pop("earlier", 0) + 1)
     headers = {"X-Hermes-Session-Id": "s"} if session else {}
@@ -107,7 +110,7 @@ async def test_the_answer_names_the_model_as_the_request_did(client: aiohttp.Cli
 
 
 async def test_without_a_session_the_requests_messages_are_the_history(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     messages = [
         {"role": "system", "content": "be brief"},
@@ -140,7 +143,7 @@ def _call() -> dict[str, object]:
     return {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
 
 
-async def test_with_a_session_only_the_new_message_is_taken(world: World, client: aiohttp.ClientSession) -> None:
+async def test_with_a_session_only_the_new_message_is_taken(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     messages = [
         {"role": "system", "content": "x"},
         {"role": "user", "content": "old"},
@@ -153,7 +156,7 @@ async def test_with_a_session_only_the_new_message_is_taken(world: World, client
     assert headers["X-Hermes-Session-Id"] == body["hermes"]["session_id"] == "my.own:id-1"
 
 
-async def test_an_old_id_is_answered_with_the_live_one(world: World, client: aiohttp.ClientSession) -> None:
+async def test_an_old_id_is_answered_with_the_live_one(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("old")] = a_session("old", successor=SessionId("new"))
     world.desk.sessions[SessionId("new")] = a_session("new", parent=SessionId("old"))
     _, body, headers = await chat(client, **{"X-Hermes-Session-Id": "old"})
@@ -167,7 +170,7 @@ async def test_an_old_id_is_answered_with_the_live_one(world: World, client: aio
 
 
 async def test_valid_options_go_to_the_model_and_unknown_fields_nowhere(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     options: dict[str, Any] = {
         "temperature": 0.5,
@@ -230,7 +233,7 @@ async def test_requested_usage_is_the_last_chunk_without_choices(client: aiohttp
     assert [event for event in received[:-1] if "usage" in event.data] == [usage]
 
 
-async def test_first_byte_is_sent_after_the_durable_submit(world: World, client: aiohttp.ClientSession) -> None:
+async def test_first_byte_is_sent_after_the_durable_submit(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.hold()
     world.desk.words = ()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -240,7 +243,7 @@ async def test_first_byte_is_sent_after_the_durable_submit(world: World, client:
         assert (await events(response))[-1].data == "[DONE]"
 
 
-async def test_a_silent_stream_is_kept_alive_by_comments(world: World) -> None:
+async def test_a_silent_stream_is_kept_alive_by_comments(world: ApiHarness) -> None:
     client = await world.client(await world.api(ping_s=0.02))
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -253,7 +256,7 @@ async def test_a_silent_stream_is_kept_alive_by_comments(world: World) -> None:
 
 
 async def test_failed_turn_ends_the_stream_with_an_error_without_done(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     world.desk.failure = Failure(kind=FailureKind.OVERLOADED, message="the model is overloaded")
     received = await stream(client)
@@ -273,7 +276,7 @@ async def test_failed_turn_ends_the_stream_with_an_error_without_done(
 
 
 async def test_a_stream_that_lost_events_is_completed_from_the_journal(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -289,7 +292,7 @@ async def test_a_stream_that_lost_events_is_completed_from_the_journal(
     assert received[-1].data == "[DONE]"
 
 
-async def test_missed_outcome_is_read_from_the_journal(world: World) -> None:
+async def test_missed_outcome_is_read_from_the_journal(world: ApiHarness) -> None:
     client = await world.client(await world.api(ping_s=0.02))
     world.desk.silent = True
     status, body, _ = await chat(client)
@@ -297,7 +300,7 @@ async def test_missed_outcome_is_read_from_the_journal(world: World) -> None:
     assert body["choices"][0]["message"]["content"] == "Hello, world"
 
 
-async def test_a_turn_begun_anew_never_mixes_two_answers(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_turn_begun_anew_never_mixes_two_answers(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)
@@ -313,7 +316,7 @@ async def test_a_turn_begun_anew_never_mixes_two_answers(world: World, client: a
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_instructions_open_a_session_that_the_request_begins(
-    world: World, client: aiohttp.ClientSession, first: bool
+    world: ApiHarness, client: aiohttp.ClientSession, first: bool
 ) -> None:
     world.desk.opens = first
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
@@ -334,7 +337,7 @@ async def test_our_own_names_are_taken_as_model(client: aiohttp.ClientSession, n
 
 
 async def test_repeated_idempotency_key_returns_the_stored_answer(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     key = {"Idempotency-Key": "abc 123"}
     _, first, headers = await chat(client, **key)
@@ -349,13 +352,15 @@ async def test_repeated_idempotency_key_returns_the_stored_answer(
     assert world.desk.submitted[0].inbound == f"api:{hashlib.sha256(b'abc 123').hexdigest()}"
 
 
-async def test_a_repeated_request_waits_for_the_turn_that_runs(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_repeated_request_waits_for_the_turn_that_runs(
+    world: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     world.desk.hold()
     key = {"Idempotency-Key": "k"}
     first = asyncio.create_task(chat(client, **key))
-    await eventually(lambda: world.desk.submitted)
+    await until(lambda: world.desk.submitted)
     second = asyncio.create_task(chat(client, **key))
-    await eventually(lambda: len(world.hub.feeds) == 2)
+    await until(lambda: len(world.hub.feeds) == 2)
     world.desk.unheld.set()
     assert (await first)[1]["id"] == (await second)[1]["id"]
 
@@ -370,7 +375,7 @@ async def test_a_repeated_request_waits_for_the_turn_that_runs(world: World, cli
     ids=["another text", "another option", "another session"],
 )
 async def test_another_request_under_the_same_key_is_refused(
-    world: World, client: aiohttp.ClientSession, body: object, headers: dict[str, str]
+    world: ApiHarness, client: aiohttp.ClientSession, body: object, headers: dict[str, str]
 ) -> None:
     await chat(client, **{"Idempotency-Key": "k"})
     status, answer, _ = await chat(client, body, **{"Idempotency-Key": "k"}, **headers)
@@ -383,7 +388,12 @@ async def test_another_request_under_the_same_key_is_refused(
 
 
 async def leave_during_a_turn(
-    world: World, client: aiohttp.ClientSession, *, streamed: bool, path: str = "/v1/chat/completions", **headers: str
+    world: ApiHarness,
+    client: aiohttp.ClientSession,
+    *,
+    streamed: bool,
+    path: str = "/v1/chat/completions",
+    **headers: str,
 ) -> None:
     world.desk.hold()
     body = {"input": "Hi", "stream": streamed} if path == "/v1/responses" else ask(stream=streamed)
@@ -393,20 +403,20 @@ async def leave_during_a_turn(
             await response.read()
 
     request = asyncio.create_task(post())
-    await eventually(lambda: world.desk.submitted)
+    await until(lambda: world.desk.submitted)
     request.cancel()
     await asyncio.gather(request, return_exceptions=True)
-    await eventually(lambda: not world.hub.feeds, "the server notices that its client left")
+    await until(lambda: not world.hub.feeds)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_client_that_leaves_does_not_end_its_turn(
-    world: World, client: aiohttp.ClientSession, streamed: bool
+    world: ApiHarness, client: aiohttp.ClientSession, streamed: bool
 ) -> None:
     await leave_during_a_turn(world, client, streamed=streamed)
     assert world.desk.stopped == []
     world.desk.unheld.set()
-    await eventually(lambda: world.desk.outcomes)
+    await until(lambda: world.desk.outcomes)
     async with client.get("/api/sessions/20270115_080000_00000000/messages") as response:
         assert [message["content"] for message in (await response.json())["messages"]] == ["Hi", "Hello, world"]
 
@@ -414,11 +424,11 @@ async def test_a_client_that_leaves_does_not_end_its_turn(
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 @pytest.mark.parametrize(("streamed", "flag"), [(False, "1"), (True, "true")])
 async def test_cancel_on_disconnect_stops_the_turn(
-    world: World, client: aiohttp.ClientSession, streamed: bool, flag: str, path: str
+    world: ApiHarness, client: aiohttp.ClientSession, streamed: bool, flag: str, path: str
 ) -> None:
     header = {"X-Hermes-Cancel-On-Disconnect": flag}
     await leave_during_a_turn(world, client, streamed=streamed, path=path, **header)
-    await eventually(lambda: world.desk.stopped)
+    await until(lambda: world.desk.stopped)
     assert world.desk.stopped == [(SessionId("20270115_080000_00000000"), "its client left", TurnId("turn-1"))]
 
 
@@ -441,7 +451,7 @@ async def test_cancel_on_disconnect_stops_the_turn(
     ],
 )
 async def test_each_refusal_has_its_status(
-    world: World, client: aiohttp.ClientSession, error: HermesError, expected: tuple[int, str, str | None]
+    world: ApiHarness, client: aiohttp.ClientSession, error: HermesError, expected: tuple[int, str, str | None]
 ) -> None:
     world.desk.refusal = error
     got, body, headers = await chat(client)
@@ -469,7 +479,7 @@ async def test_each_refusal_has_its_status(
     ],
 )
 async def test_each_way_a_turn_can_fail_has_its_status(
-    world: World, client: aiohttp.ClientSession, kind: FailureKind, expected: tuple[int, str, str | None]
+    world: ApiHarness, client: aiohttp.ClientSession, kind: FailureKind, expected: tuple[int, str, str | None]
 ) -> None:
     world.desk.failure = Failure(kind=kind, message="it failed", retry_after_s=2.5)
     got, body, headers = await chat(client)
@@ -482,7 +492,7 @@ async def test_each_way_a_turn_can_fail_has_its_status(
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_unexpected_error_has_an_id_in_answer_and_log(
-    world: World, client: aiohttp.ClientSession, streamed: bool
+    world: ApiHarness, client: aiohttp.ClientSession, streamed: bool
 ) -> None:
     async def explode(*_args: object) -> None:
         raise ZeroDivisionError("the secret of the message")
@@ -513,7 +523,7 @@ async def test_the_log_has_one_line_per_turn_with_ids_and_without_text(client: a
 
 @pytest.mark.parametrize("failure", [None, Failure(kind=FailureKind.RATE_LIMIT, message="slow down.")])
 async def test_a_replayed_turn_is_not_logged_as_a_second_end(
-    world: World, client: aiohttp.ClientSession, failure: Failure | None
+    world: ApiHarness, client: aiohttp.ClientSession, failure: Failure | None
 ) -> None:
     world.desk.failure = failure
     with logged() as lines:
@@ -526,7 +536,7 @@ async def test_a_replayed_turn_is_not_logged_as_a_second_end(
         assert {body["error"]["message"] for _, body, _ in answers} == {f"slow down. The message is stored: {told}"}
 
 
-async def test_two_requests_on_one_session_are_two_turns(world: World, client: aiohttp.ClientSession) -> None:
+async def test_two_requests_on_one_session_are_two_turns(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     session = {"X-Hermes-Session-Id": "shared"}
     answers = await asyncio.gather(chat(client, **session), chat(client, **session))
     assert {answer[1]["hermes"]["turn_id"] for answer in answers} == {"turn-1", "turn-2"}

@@ -28,8 +28,9 @@ from hermes.domain.events import (
 )
 from hermes.domain.types import CallOutcome, SessionId, TurnId, Usage
 from tests.adapters.a_call import a_call, waiting
-from tests.adapters.conftest import KEY, Sse, World, ask, chat, eventually, iterate, text_of
+from tests.adapters.conftest import KEY, ApiHarness, Sse, ask, chat, iterate, text_of
 from tests.support.fakes import a_session
+from tests.support.waiting import until
 
 S, T = SessionId("20270115_080000_00000000"), TurnId("turn-1")
 HERE: dict[str, Any] = {"session": S, "turn": T}
@@ -50,14 +51,14 @@ def says(text: str) -> TextDelta:
 
 
 @pytest.fixture
-def held(world: World) -> World:
+def held(world: ApiHarness) -> ApiHarness:
     """Turns say nothing by themselves: the test tells what happens in them."""
     world.desk.words = ()
     world.desk.hold()
     return world
 
 
-async def streamed(world: World, client: aiohttp.ClientSession, *happening: Event) -> list[Sse]:
+async def streamed(world: ApiHarness, client: aiohttp.ClientSession, *happening: Event) -> list[Sse]:
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)
         received = [await anext(incoming)]
@@ -71,7 +72,7 @@ def named(received: list[Sse]) -> list[tuple[str, Any]]:
 
 
 async def test_tools_questions_and_notices_are_named_events_without_text(
-    held: World, client: aiohttp.ClientSession
+    held: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     progress = CallProgress(**CALL, text="half")
     notice = Notice(session=S, turn=T, text="it takes long")
@@ -98,33 +99,33 @@ async def test_tools_questions_and_notices_are_named_events_without_text(
     assert text_of(received) == "done"
 
 
-async def test_a_question_of_the_model_has_its_own_name(held: World, client: aiohttp.ClientSession) -> None:
+async def test_a_question_of_the_model_has_its_own_name(held: ApiHarness, client: aiohttp.ClientSession) -> None:
     question = replace(ASKED, approval=False, question="Which?")
     received = await streamed(held, client, question, answered("done"))
     assert named(received)[0][0] == "hermes.question"
 
 
 async def test_text_before_tool_calls_is_streamed_and_plain_answer_is_the_last_text(
-    held: World, client: aiohttp.ClientSession
+    held: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     happening = (says("Let me "), says("look."), BEGAN, ENDED, says("Found it."))
     received = await streamed(held, client, *happening, answered("Found it."))
     assert text_of(received) == "Let me look.\n\nFound it."
     assert received[-1].data == "[DONE]"
     plain = asyncio.create_task(chat(client))
-    await eventually(lambda: len(held.desk.submitted) == 2)
+    await until(lambda: len(held.desk.submitted) == 2)
     for event in (*happening, answered("Found it.")):
         held.hub.publish(replace(event, turn=TurnId("turn-2")))
     assert (await plain)[1]["choices"][0]["message"]["content"] == "Found it."
 
 
-async def test_last_text_is_completed_from_the_journal(held: World, client: aiohttp.ClientSession) -> None:
+async def test_last_text_is_completed_from_the_journal(held: ApiHarness, client: aiohttp.ClientSession) -> None:
     received = await streamed(held, client, says("Let me look."), BEGAN, ENDED, answered("Found it."))
     assert text_of(received) == "Let me look.\n\nFound it."
 
 
 async def test_repeated_identical_answer_is_streamed_without_a_break(
-    held: World, client: aiohttp.ClientSession
+    held: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     happening = (says("One two"), TextReset(**HERE), says("One"), says(" two three"))
     received = await streamed(held, client, *happening, answered("One two three"))
@@ -134,7 +135,7 @@ async def test_repeated_identical_answer_is_streamed_without_a_break(
 
 @pytest.mark.parametrize("later", [(), (BEGAN, ENDED)], ids=["the last reply", "a reply before"])
 async def test_repeated_different_answer_is_sent_whole(
-    held: World, client: aiohttp.ClientSession, later: tuple[Event, ...]
+    held: ApiHarness, client: aiohttp.ClientSession, later: tuple[Event, ...]
 ) -> None:
     happening = (says("One"), TextReset(**HERE), says("Something else"), *later)
     received = await streamed(held, client, *happening, answered("Something else"))
@@ -142,7 +143,9 @@ async def test_repeated_different_answer_is_sent_whole(
     assert received[-1].data == "[DONE]"
 
 
-async def test_moved_session_is_reported_by_event_and_final_chunk(held: World, client: aiohttp.ClientSession) -> None:
+async def test_moved_session_is_reported_by_event_and_final_chunk(
+    held: ApiHarness, client: aiohttp.ClientSession
+) -> None:
     new = SessionId("new")
     moved = SessionMoved(session=S, successor=new, reason="compression", turn=T)
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -156,7 +159,7 @@ async def test_moved_session_is_reported_by_event_and_final_chunk(held: World, c
     assert sessions == ["new", "new"]
     assert received[-3].data["hermes"]["session_id"] == "new"
     plain = asyncio.create_task(chat(client))
-    await eventually(lambda: len(held.desk.submitted) == 2)
+    await until(lambda: len(held.desk.submitted) == 2)
     held.hub.publish(replace(answered("done", new), turn=TurnId("turn-2")))
     _, body, headers = await plain
     assert headers["X-Hermes-Session-Id"] == body["hermes"]["session_id"] == "new"
@@ -166,10 +169,10 @@ async def test_moved_session_is_reported_by_event_and_final_chunk(held: World, c
 
 
 async def test_plain_answer_contains_the_question_and_leaves_the_turn_open(
-    held: World, client: aiohttp.ClientSession
+    held: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     plain = asyncio.create_task(chat(client))
-    await eventually(lambda: held.desk.submitted)
+    await until(lambda: held.desk.submitted)
     held.hub.publish(ASKED)
     status, body, headers = await plain
     assert status == 200
@@ -189,21 +192,21 @@ async def test_plain_answer_contains_the_question_and_leaves_the_turn_open(
     assert T not in held.desk.outcomes
 
 
-async def test_missed_question_is_read_from_the_journal(world: World) -> None:
+async def test_missed_question_is_read_from_the_journal(world: ApiHarness) -> None:
     world.desk.hold()
     client = await world.client(await world.api(ping_s=0.02))
     plain = asyncio.create_task(chat(client))
-    await eventually(lambda: S in world.desk.sessions)
+    await until(lambda: S in world.desk.sessions)
     world.desk.sessions[S] = waiting(a_session(S), T, a_call(question="Which?", choices=("a", "b")))
     _, body, _ = await plain
     assert body["hermes"]["pending"]["kind"] == "question"
     assert "Reply with your answer (a, b)" in body["choices"][0]["message"]["content"]
 
 
-async def test_a_repeated_request_is_told_the_same_question(held: World, client: aiohttp.ClientSession) -> None:
+async def test_a_repeated_request_is_told_the_same_question(held: ApiHarness, client: aiohttp.ClientSession) -> None:
     key = {"Idempotency-Key": "k"}
     first = asyncio.create_task(chat(client, **key))
-    await eventually(lambda: held.desk.submitted)
+    await until(lambda: held.desk.submitted)
     held.hub.publish(ASKED)
     await first
     held.desk.sessions[S] = waiting(a_session(S), T)
@@ -212,7 +215,7 @@ async def test_a_repeated_request_is_told_the_same_question(held: World, client:
     assert headers["X-Hermes-Idempotent-Replay"] == "true"
 
 
-async def test_a_stream_is_told_once_of_a_question_and_kept_open(world: World) -> None:
+async def test_a_stream_is_told_once_of_a_question_and_kept_open(world: ApiHarness) -> None:
     world.desk.words = ()
     world.desk.hold()
     client = await world.client(await world.api(ping_s=0.02))
@@ -238,7 +241,9 @@ async def sdk(api: ApiServer) -> AsyncIterator[openai.AsyncOpenAI]:
         yield client
 
 
-async def test_the_client_library_passes_over_events_it_does_not_know(held: World, sdk: openai.AsyncOpenAI) -> None:
+async def test_the_client_library_passes_over_events_it_does_not_know(
+    held: ApiHarness, sdk: openai.AsyncOpenAI
+) -> None:
     stream = await sdk.chat.completions.create(
         model="hermes", messages=[{"role": "user", "content": "Hi"}], stream=True
     )

@@ -15,14 +15,14 @@ from hermes.domain.submission import Submission
 from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
 from hermes.services.commands.registry import COMMANDS
 from hermes.services.keys import KeyService
-from tests.services.commands.harness import World, world
+from tests.services.commands.harness import CommandHarness, world
 from tests.support.fakes import FakeOperations, process_view
 
 KEY = "a-key-for-tests"
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[World, aiohttp.ClientSession]]:
+async def served() -> AsyncIterator[tuple[CommandHarness, aiohttp.ClientSession]]:
     async with world() as here:
         server = ApiServer(
             ApiSettings(host="127.0.0.1", port=0, key=KEY, max_body_bytes=10_000),

@@ -7,7 +7,8 @@ import json
 import socket
 
 from hermes.adapters.openai_api.server import ApiServer
-from tests.adapters.conftest import KEY, PATIENCE_S, World, ask, connect, eventually, iterate
+from tests.adapters.conftest import KEY, PATIENCE_S, ApiHarness, ask, connect, iterate
+from tests.support.waiting import until
 
 GET = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode()
 
@@ -28,20 +29,20 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
         return head + await reader.readexactly(length)
 
 
-async def test_a_client_that_says_nothing_is_dropped(world: World) -> None:
+async def test_a_client_that_says_nothing_is_dropped(world: ApiHarness) -> None:
     reader, writer = await connect(await world.api(header_timeout_s=0.05))
     assert await closes(reader)
     writer.close()
 
 
-async def test_half_a_head_is_not_waited_for(world: World) -> None:
+async def test_half_a_head_is_not_waited_for(world: ApiHarness) -> None:
     reader, writer = await connect(await world.api(header_timeout_s=0.05))
     writer.write(GET[:20])
     assert await closes(reader)
     writer.close()
 
 
-async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: World) -> None:
+async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: ApiHarness) -> None:
     reader, writer = await connect(await world.api(header_timeout_s=0.1))
 
     async def drip() -> None:
@@ -57,7 +58,7 @@ async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: Wo
 
 
 async def test_head_timeout_covers_later_requests_but_not_idle_time(
-    world: World,
+    world: ApiHarness,
 ) -> None:
     api = await world.api(header_timeout_s=1.0)
     reader, writer = await connect(api)
@@ -73,7 +74,7 @@ async def test_head_timeout_covers_later_requests_but_not_idle_time(
     other_writer.close()
 
 
-async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: World) -> None:
+async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: ApiHarness) -> None:
     api = await world.api(header_timeout_s=0.5)
     body = json.dumps(ask()).encode()
     head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
@@ -86,7 +87,7 @@ async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: World
         writer.close()
 
 
-async def test_idle_time_after_a_request_is_not_limited(world: World) -> None:
+async def test_idle_time_after_a_request_is_not_limited(world: ApiHarness) -> None:
     api = await world.api(header_timeout_s=2.0)
     body = json.dumps(ask()).encode()
     head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
@@ -118,7 +119,7 @@ async def test_idle_time_after_a_request_is_not_limited(world: World) -> None:
     other.close()
 
 
-async def test_an_answer_may_take_longer_than_a_head(world: World) -> None:
+async def test_an_answer_may_take_longer_than_a_head(world: ApiHarness) -> None:
     client = await world.client(await world.api(header_timeout_s=1.0, ping_s=0.4))
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
@@ -138,7 +139,7 @@ async def test_requests_sent_one_behind_the_other_are_answered_in_order(api: Api
     writer.close()
 
 
-async def test_idle_strangers_do_not_lock_the_owner_out(world: World) -> None:
+async def test_idle_strangers_do_not_lock_the_owner_out(world: ApiHarness) -> None:
     api = await world.api()
     strangers = [await connect(api) for _ in range(100)]
     reader, writer = await connect(api)
@@ -151,7 +152,7 @@ async def test_idle_strangers_do_not_lock_the_owner_out(world: World) -> None:
         each.close()
 
 
-async def test_wrong_keys_do_not_lock_the_owner_out(world: World) -> None:
+async def test_wrong_keys_do_not_lock_the_owner_out(world: ApiHarness) -> None:
     api = await world.api()
     strangers = [await connect(api) for _ in range(31)]
     for stranger, wrong in strangers:
@@ -165,7 +166,7 @@ async def test_wrong_keys_do_not_lock_the_owner_out(world: World) -> None:
         each.close()
 
 
-async def test_connection_with_a_key_counts_until_it_is_closed(world: World) -> None:
+async def test_connection_with_a_key_counts_until_it_is_closed(world: ApiHarness) -> None:
     api = await world.api(max_connections_per_peer=2)
     known = [await connect(api) for _ in range(2)]
     for reader, writer in known:
@@ -182,7 +183,7 @@ async def test_connection_with_a_key_counts_until_it_is_closed(world: World) -> 
     again[1].close()
 
 
-async def test_the_limit_in_all_counts_every_peer(world: World) -> None:
+async def test_the_limit_in_all_counts_every_peer(world: ApiHarness) -> None:
     api = await world.api(max_connections=1, max_connections_per_peer=5)
     reader, held = await connect(api)
     held.write(GET)
@@ -193,7 +194,7 @@ async def test_the_limit_in_all_counts_every_peer(world: World) -> None:
     writer.close()
 
 
-async def test_a_stranger_gives_way_where_all_places_are_taken(world: World) -> None:
+async def test_a_stranger_gives_way_where_all_places_are_taken(world: ApiHarness) -> None:
     api = await world.api(max_connections=1, max_connections_per_peer=5)
     stranger, held = await connect(api)
     reader, writer = await connect(api)
@@ -204,7 +205,7 @@ async def test_a_stranger_gives_way_where_all_places_are_taken(world: World) -> 
     writer.close()
 
 
-async def test_stalled_reader_is_dropped_and_its_turn_continues(world: World) -> None:
+async def test_stalled_reader_is_dropped_and_its_turn_continues(world: ApiHarness) -> None:
     api = await world.api(stall_timeout_s=0.1, ping_s=0.01)
     world.desk.words = ("x" * 100_000,) * 100
     host, port = api.address.removeprefix("http://").rsplit(":", 1)
@@ -215,11 +216,11 @@ async def test_stalled_reader_is_dropped_and_its_turn_continues(world: World) ->
     try:
         await loop.sock_connect(deaf, (host, int(port)))
         await loop.sock_sendall(deaf, _posted(ask(stream=True)))
-        await eventually(lambda: world.hub.feeds, "the stream begins")
-        await eventually(lambda: not world.hub.feeds, "the deaf reader is dropped")
+        await until(lambda: world.hub.feeds)
+        await until(lambda: not world.hub.feeds)
     finally:
         deaf.close()
-    await eventually(lambda: world.desk.outcomes, "the turn ends by itself")
+    await until(lambda: world.desk.outcomes)
     assert world.desk.stopped == []
 
 

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
-from tests.adapters.conftest import KEY, World, ask, raw
+from tests.adapters.conftest import KEY, ApiHarness, ask, raw
 
 PAGE = "https://chat.example"
 
@@ -50,7 +50,7 @@ async def test_the_key_opens(api: ApiServer, authorization: str) -> None:
     assert (await get(api, Authorization=authorization))[0] == 200
 
 
-async def test_a_key_beyond_ascii_works(world: World) -> None:
+async def test_a_key_beyond_ascii_works(world: ApiHarness) -> None:
     api = await world.api(key="schlüssel")
     request = (
         "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer schlüssel\r\n\r\n"
@@ -97,7 +97,7 @@ def test_the_key_is_not_in_the_settings_text() -> None:
         ("user@localhost", 421),
     ],
 )
-async def test_only_its_own_names_reach_the_api(world: World, host: str, status: int) -> None:
+async def test_only_its_own_names_reach_the_api(world: ApiHarness, host: str, status: int) -> None:
     api = await world.api(allowed_hosts=("hermes.lan",))
     request = f"GET /v1/models HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\r\n"
     answer = await raw(api, request.encode())
@@ -112,7 +112,7 @@ async def test_a_probe_may_use_any_name_for_the_open_routes(api: ApiServer) -> N
 # ---------------------------------------------------------------- Origin
 
 
-async def test_unlisted_origin_is_refused_even_with_the_key(world: World) -> None:
+async def test_unlisted_origin_is_refused_even_with_the_key(world: ApiHarness) -> None:
     api = await world.api(cors_origins=(PAGE,))
     for origin in ("https://evil.example", "null", f"{PAGE}.evil.example", PAGE.upper()):
         status, text, headers = await get(api, Authorization=f"Bearer {KEY}", Origin=origin)
@@ -120,7 +120,7 @@ async def test_unlisted_origin_is_refused_even_with_the_key(world: World) -> Non
         assert "Access-Control-Allow-Origin" not in headers
 
 
-async def test_a_listed_page_can_read_the_answer_and_the_session_header(world: World) -> None:
+async def test_a_listed_page_can_read_the_answer_and_the_session_header(world: ApiHarness) -> None:
     client = await world.client(await world.api(cors_origins=(PAGE,)), Origin=PAGE)
     for body, status in ((ask(), 200), (ask(model="?"), 404)):
         async with client.post("/v1/chat/completions", json=body) as response:
@@ -131,7 +131,7 @@ async def test_a_listed_page_can_read_the_answer_and_the_session_header(world: W
             assert response.headers["Vary"] == "Origin"
 
 
-async def test_a_preflight_needs_no_key_and_names_what_is_allowed(world: World) -> None:
+async def test_a_preflight_needs_no_key_and_names_what_is_allowed(world: ApiHarness) -> None:
     api = await world.api(cors_origins=(PAGE,))
     asks = {
         "Origin": PAGE,

@@ -19,7 +19,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.operations import Tally
 from hermes.domain.turn_token import RESPONSE, RUN, TurnToken
 from hermes.domain.types import SessionId, TurnId, Usage
-from tests.adapters.conftest import World, ask, chat, logged
+from tests.adapters.conftest import ApiHarness, ask, chat, logged
 from tests.support.fakes import NOW, process_view
 
 OWNERS = "X-Hermes-Session-Id"
@@ -29,13 +29,13 @@ REFUSED = {"GET /api/processes", "GET /api/processes/{id}", "GET /api/processes/
 }
 
 
-async def a_key(world: World, name: str = "ci", **limits: Any) -> str:
+async def a_key(world: ApiHarness, name: str = "ci", **limits: Any) -> str:
     chosen: dict[str, Any] = {"role": Role.USER, "expires_s": None, "day_tokens": 0, "day_usd": 0.0} | limits
     _, text = await world.keys.create(name, **chosen)
     return text.reveal()
 
 
-async def as_key(world: World, api: ApiServer, name: str = "ci", **limits: Any) -> aiohttp.ClientSession:
+async def as_key(world: ApiHarness, api: ApiServer, name: str = "ci", **limits: Any) -> aiohttp.ClientSession:
     return await world.client(api, Authorization=f"Bearer {await a_key(world, name, **limits)}")
 
 
@@ -45,7 +45,7 @@ async def call(client: aiohttp.ClientSession, method: str, path: str, body: Any 
         return response.status, json.loads(text).get("error", {}).get("code", "") if text.startswith("{") else text
 
 
-async def test_every_route_is_either_open_to_named_keys_or_refused(world: World) -> None:
+async def test_every_route_is_either_open_to_named_keys_or_refused(world: ApiHarness) -> None:
     service = Service(
         sessions=world.desk,
         commands=world.commands(),
@@ -61,7 +61,7 @@ async def test_every_route_is_either_open_to_named_keys_or_refused(world: World)
 
 
 async def test_session_of_a_named_key_belongs_to_it(
-    world: World, api: ApiServer, client: aiohttp.ClientSession
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     ci = await as_key(world, api)
     status, _, headers = await chat(ci, ask("hello", user="mallory"))
@@ -76,7 +76,7 @@ async def test_session_of_a_named_key_belongs_to_it(
 
 @pytest.mark.parametrize("route", sorted(ROUTES | REFUSED))
 async def test_named_key_reaches_nothing_of_others(
-    world: World, api: ApiServer, client: aiohttp.ClientSession, route: str
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession, route: str
 ) -> None:
     _, _, headers = await chat(client, ask("the owner's words"), **{OWNERS: "owners"})
     world.processes.known = {"proc_a": process_view("proc_a", "owners")}
@@ -123,7 +123,7 @@ async def test_named_key_reaches_nothing_of_others(
 
 
 async def test_message_commands_do_not_reach_the_session_of_another(
-    world: World, api: ApiServer, client: aiohttp.ClientSession
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     await chat(client, ask("hello"), **{OWNERS: "owners"})
     ci = await as_key(world, api)
@@ -134,7 +134,7 @@ async def test_message_commands_do_not_reach_the_session_of_another(
 
 
 async def test_session_continued_by_another_caller_no_longer_belongs_to_the_key(
-    world: World, api: ApiServer, client: aiohttp.ClientSession
+    world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession
 ) -> None:
     ci = await as_key(world, api)
     await chat(ci, ask("hello"), **{OWNERS: "shared"})
@@ -143,7 +143,7 @@ async def test_session_continued_by_another_caller_no_longer_belongs_to_the_key(
     assert await call(ci, "GET", "/api/sessions/shared") == (404, "session_not_found")
 
 
-async def test_list_shows_own_sessions_only(world: World, api: ApiServer, client: aiohttp.ClientSession) -> None:
+async def test_list_shows_own_sessions_only(world: ApiHarness, api: ApiServer, client: aiohttp.ClientSession) -> None:
     await chat(client, ask("hello"), **{OWNERS: "owners"})
     one, other = await as_key(world, api, "one"), await as_key(world, api, "other")
     await chat(one, ask("hello"), **{OWNERS: "ones"})
@@ -153,7 +153,7 @@ async def test_list_shows_own_sessions_only(world: World, api: ApiServer, client
             assert {each["id"] for each in (await response.json())["sessions"]} == expected
 
 
-async def test_idempotency_keys_of_two_named_keys_are_apart(world: World, api: ApiServer) -> None:
+async def test_idempotency_keys_of_two_named_keys_are_apart(world: ApiHarness, api: ApiServer) -> None:
     one, other = await as_key(world, api, "one"), await as_key(world, api, "other")
     _, _, first = await chat(one, ask("hello"), **{"Idempotency-Key": "k"})
     _, _, second = await chat(other, ask("hello"), **{"Idempotency-Key": "k"})
@@ -163,7 +163,7 @@ async def test_idempotency_keys_of_two_named_keys_are_apart(world: World, api: A
 
 
 @pytest.mark.parametrize("command", ["/yolo on", "/processes", "/restart", "/grants", "/approve always"])
-async def test_commands_that_a_named_key_may_not_give(world: World, api: ApiServer, command: str) -> None:
+async def test_commands_that_a_named_key_may_not_give(world: ApiHarness, api: ApiServer, command: str) -> None:
     ci = await as_key(world, api)
     await chat(ci, ask("hello"), **{OWNERS: "s"})
     async with ci.post("/api/sessions/s/commands", json={"text": command}) as response:
@@ -173,7 +173,7 @@ async def test_commands_that_a_named_key_may_not_give(world: World, api: ApiServ
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-async def test_yolo_over_the_api_takes_a_setting(world: World, allowed: bool) -> None:
+async def test_yolo_over_the_api_takes_a_setting(world: ApiHarness, allowed: bool) -> None:
     client = await world.client(await world.api(allow_yolo=allowed))
     await chat(client, ask("hello"), **{OWNERS: "s"})
     async with client.post("/api/sessions/s/commands", json={"text": "/yolo on"}) as response:
@@ -181,7 +181,7 @@ async def test_yolo_over_the_api_takes_a_setting(world: World, allowed: bool) ->
     assert world.desk.sessions[SessionId("s")].preferences.yolo is allowed
 
 
-async def test_revoked_and_expired_keys_are_refused_with_a_reason(world: World, api: ApiServer) -> None:
+async def test_revoked_and_expired_keys_are_refused_with_a_reason(world: ApiHarness, api: ApiServer) -> None:
     gone, late = await as_key(world, api, "gone"), await as_key(world, api, "late", expires_s=-1)
     await world.keys.revoke("gone")
     assert await call(gone, "GET", "/v1/models") == (401, "revoked_api_key")
@@ -190,7 +190,7 @@ async def test_revoked_and_expired_keys_are_refused_with_a_reason(world: World, 
     assert await call(stranger, "GET", "/v1/models") == (401, "invalid_api_key")
 
 
-async def test_key_that_has_spent_its_budget_starts_nothing_more(world: World, api: ApiServer) -> None:
+async def test_key_that_has_spent_its_budget_starts_nothing_more(world: ApiHarness, api: ApiServer) -> None:
     ci = await as_key(world, api, day_tokens=100)
     await chat(ci, ask("hello"), **{OWNERS: "s"})
     today = datetime.fromtimestamp(NOW, UTC).strftime("%Y-%m-%d")
@@ -204,7 +204,7 @@ async def test_key_that_has_spent_its_budget_starts_nothing_more(world: World, a
     assert (await call(ci, "POST", "/api/sessions/s/stop", {}))[0] == 200
 
 
-async def test_log_names_the_key_and_never_shows_it(world: World, api: ApiServer) -> None:
+async def test_log_names_the_key_and_never_shows_it(world: ApiHarness, api: ApiServer) -> None:
     with logged() as lines:
         text = await a_key(world)
         ci = await world.client(api, Authorization=f"Bearer {text}")
@@ -214,7 +214,7 @@ async def test_log_names_the_key_and_never_shows_it(world: World, api: ApiServer
     assert text not in said
 
 
-async def test_keys_are_kept_by_the_store_as_hashes(world: World, api: ApiServer) -> None:
+async def test_keys_are_kept_by_the_store_as_hashes(world: ApiHarness, api: ApiServer) -> None:
     text = await a_key(world)
     stored = world.desk.facts["api.keys"]
     assert text.encode() not in stored

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.adapters.openai_api.server import ApiServer
 from hermes.domain.types import Failure, FailureKind
-from tests.adapters.conftest import KEY, World
+from tests.adapters.conftest import KEY, ApiHarness
 
 MESSAGES: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "Hi"}]
 SESSION = {"X-Hermes-Session-Id": "from-the-sdk"}
@@ -77,7 +77,7 @@ async def test_a_stream_read_through_the_librarys_own_accumulator(sdk: openai.As
     assert (completion.usage is not None and completion.usage.total_tokens == 10) == usage
 
 
-async def test_a_failed_turn_raises_and_is_not_sent_a_second_time(world: World, sdk: openai.AsyncOpenAI) -> None:
+async def test_a_failed_turn_raises_and_is_not_sent_a_second_time(world: ApiHarness, sdk: openai.AsyncOpenAI) -> None:
     world.desk.failure = Failure(kind=FailureKind.CONNECTION, message="the model cannot be reached")
     with pytest.raises(openai.InternalServerError, match="cannot be reached"):
         await sdk.chat.completions.create(model="hermes", messages=MESSAGES)
@@ -89,7 +89,7 @@ async def test_a_failed_turn_raises_and_is_not_sent_a_second_time(world: World, 
     assert len(world.desk.submitted) == 2
 
 
-async def test_errors_arrive_as_the_librarys_own(world: World, sdk: openai.AsyncOpenAI) -> None:
+async def test_errors_arrive_as_the_librarys_own(world: ApiHarness, sdk: openai.AsyncOpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as not_found:
         await sdk.chat.completions.create(model="gpt-17", messages=MESSAGES)
     assert not_found.value.code == "model_not_found"

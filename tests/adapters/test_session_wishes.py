@@ -9,12 +9,12 @@ import pytest
 
 from hermes.domain.types import Preferences, SessionId, Turn, TurnId
 from tests.adapters.a_call import waiting
-from tests.adapters.conftest import World
+from tests.adapters.conftest import ApiHarness
 from tests.support.fakes import NOW, a_session
 
 
 @pytest.fixture
-def sessions(world: World) -> World:
+def sessions(world: ApiHarness) -> ApiHarness:
     """A conversation that went on in another session."""
     world.desk.sessions[SessionId("old")] = a_session("old", successor=SessionId("new"))
     world.desk.sessions[SessionId("new")] = a_session("new", parent=SessionId("old"))
@@ -37,7 +37,7 @@ async def post(client: aiohttp.ClientSession, path: str, body: Any = None) -> tu
     ],
 )
 async def test_a_wish_is_done_and_the_session_shown_as_it_is_then(
-    world: World, client: aiohttp.ClientSession, what: str, body: Any, wanted: tuple[Any, ...]
+    world: ApiHarness, client: aiohttp.ClientSession, what: str, body: Any, wanted: tuple[Any, ...]
 ) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s")
     status, told, header = await post(client, f"/api/sessions/s/{what}", body)
@@ -46,20 +46,20 @@ async def test_a_wish_is_done_and_the_session_shown_as_it_is_then(
     assert (header != "s") == (what == "fork")
 
 
-async def test_an_answer_goes_to_the_call_that_it_names(world: World, client: aiohttp.ClientSession) -> None:
+async def test_an_answer_goes_to_the_call_that_it_names(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s")] = waiting(a_session("s"), "t")
     status, told, _ = await post(client, "/api/sessions/s/answer", {"answer": "once", "call_id": "c1"})
     assert (status, told["session"]["phase"]) == (200, "running")
     assert world.desk.wishes == [("s", "answer", "once", "c1")]
 
 
-async def test_a_stop_ends_what_runs(world: World, client: aiohttp.ClientSession) -> None:
+async def test_a_stop_ends_what_runs(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s")
     assert (await post(client, "/api/sessions/s/stop", {"reason": "enough"}))[0] == 200
     assert world.desk.stopped == [("s", "enough", None)]
 
 
-async def test_steer_submits_a_steering_message(world: World, client: aiohttp.ClientSession) -> None:
+async def test_steer_submits_a_steering_message(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s")
     status, told, _ = await post(client, "/api/sessions/s/steer", {"text": "this way"})
     assert (status, told) == (202, {"session_id": "s", "turn_id": "turn-1", "handling": "started"})
@@ -70,7 +70,7 @@ async def test_steer_submits_a_steering_message(world: World, client: aiohttp.Cl
 
 @pytest.mark.parametrize("what", ["steer", "stop", "fork", "compress", "answer", "undo"])
 async def test_a_session_that_is_not_there_stays_that_way(
-    world: World, client: aiohttp.ClientSession, what: str
+    world: ApiHarness, client: aiohttp.ClientSession, what: str
 ) -> None:
     status, body, _ = await post(client, f"/api/sessions/nobody/{what}", {"text": "x", "answer": "x"})
     assert (status, body["error"]["code"]) == (404, "session_not_found")
@@ -94,7 +94,7 @@ async def test_a_session_that_is_not_there_stays_that_way(
     ],
 )
 async def test_what_makes_no_sense_is_refused_by_its_name(
-    sessions: World, client: aiohttp.ClientSession, path: str, body: Any, param: str
+    sessions: ApiHarness, client: aiohttp.ClientSession, path: str, body: Any, param: str
 ) -> None:
     status, told, _ = await post(client, f"/api/sessions/new/{path}", body)
     assert (status, told["error"]["param"]) == (400, param)
@@ -102,7 +102,7 @@ async def test_what_makes_no_sense_is_refused_by_its_name(
 
 
 async def test_a_session_shows_what_it_waits_for_and_what_waits_in_it(
-    world: World, client: aiohttp.ClientSession
+    world: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     later = Turn(id=TurnId("t2"), accepted_at=NOW, steer=True)
     session = a_session("s", queue=(later,), preferences=Preferences(title="My chat"))
@@ -116,7 +116,7 @@ async def test_a_session_shows_what_it_waits_for_and_what_waits_in_it(
 
 
 async def test_exact_reads_this_session_instead_of_the_live_end(
-    sessions: World, client: aiohttp.ClientSession
+    sessions: ApiHarness, client: aiohttp.ClientSession
 ) -> None:
     sessions.desk.transcripts = {SessionId("old"): [], SessionId("new"): []}
     for query, session in (("", "new"), ("?exact=1", "old"), ("?exact=0", "new")):

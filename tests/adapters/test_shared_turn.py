@@ -15,9 +15,9 @@ from hermes.adapters.openai_api.run_object import event_of
 from hermes.adapters.openai_api.turns.shared_turn import FreshRead, SharedTurns
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.turn_token import RUN, TurnToken
-from tests.actors.kernel.kernel import until
-from tests.adapters.conftest import World, events
+from tests.adapters.conftest import ApiHarness, events
 from tests.adapters.turn_script import S, T, TurnScript
+from tests.support.waiting import until
 
 READERS = 30
 
@@ -70,7 +70,7 @@ async def test_shared_turn_is_dropped_with_its_last_reader() -> None:
 
 
 async def test_many_readers_of_a_run_read_and_encode_it_about_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: ApiHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = TurnScript()
     script.desk = world.desk

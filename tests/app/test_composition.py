@@ -24,10 +24,10 @@ from hermes.supervision.root import Children
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
 from tests.actors.harness import SETTINGS
-from tests.actors.kernel.kernel import until
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually, until
 
 
 @pytest.mark.usefixtures("logs_of_its_own")

@@ -13,7 +13,7 @@ from hermes.config.home import Home
 from hermes.upkeep.manifest import Reason
 from hermes.upkeep.next_step import StepCode
 from tests.cli.conftest import Hermes
-from tests.processes.stage import Stage, alive
+from tests.processes.stage import ProcessFixture, alive
 from tests.support.daemon_process import DaemonProcess
 
 
@@ -88,7 +88,7 @@ def test_every_code_has_a_sentence() -> None:
 def test_a_restore_is_refused_while_background_processes_run(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     hermes("chat", "-z", "My name is Ada.")
     hermes("backup", str(tmp_path / "b.tar"))
-    stage = Stage(home.data_dir / "processes")
+    stage = ProcessFixture(home.data_dir / "processes")
     handle = stage.run("sleep", "600")
     try:
         refused = hermes("restore", str(tmp_path / "b.tar"))

@@ -16,7 +16,7 @@ from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.config.home import Home
 from hermes.domain.errors import HermesError, NotRunningError
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, sse
-from tests.support.daemon_process import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from hermes.config.home import Home
 from hermes.domain.errors import NotRunningError
 from tests.cli.fake_admin import FakeAdmin, Stream, accepted
 from tests.cli.test_chat import COMPLETIONS, Terminal, terminal
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 CONFIG = "shutdown:\n  drain_s: 0.2\n"
 SLOW_S = 6  # for a test to come in between

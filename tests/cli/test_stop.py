@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 SHORT = "shutdown:\n  drain_s: 0.5\n"
 LONG = "shutdown:\n  drain_s: 40\n  timeout_s: 45\n"

@@ -23,15 +23,16 @@ from typing import Final
 import pytest
 
 from tests.crash.survey import survey
-from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.daemon_process import Answer, DaemonProcess
 from tests.support.judge import Acknowledged, Delivered, History, Sent, judge
 from tests.support.scripted_model import ScriptedModel, check_valid
+from tests.support.waiting import eventually
 
 EVERY: Final = bool(os.environ.get("HERMES_TEST_EVERY"))  # all places where a fault can strike, not a sample of them
 GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 
-class Talk:
+class DaemonTalk:
     """What people said to a daemon and what they were told. The same said again is the same message."""
 
     def __init__(self, daemon: DaemonProcess, model: ScriptedModel) -> None:

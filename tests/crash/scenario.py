@@ -21,7 +21,7 @@ from typing import Final
 from hermes.system.crash_point import POINTS
 from tests.crash.people import ADMIN, PLATFORMS, SECRETS, unmarked
 from tests.crash.survey import survey
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.judge import (
     Accepted,
     Acknowledged,
@@ -39,6 +39,7 @@ from tests.support.judge import (
 )
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel, check_valid
+from tests.support.waiting import eventually
 
 RECORDS: Final = (
     "MessageReceived",
@@ -68,7 +69,7 @@ _GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionErro
 _ASIDE: Final = ("Hermes is stopping", "I was interrupted", "May I run this?", "⚙")  # not the reply of a turn
 
 
-class Ordeal:
+class CrashScenario:
     def __init__(
         self,
         point: str,

@@ -21,7 +21,7 @@ from hermes.domain.errors import HermesError
 from tests.crash import figures
 from tests.crash.people import PLATFORMS, SECRETS, People, unmarked
 from tests.crash.survey import survey
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.judge import (
     Accepted,
     Acknowledged,
@@ -35,6 +35,7 @@ from tests.support.judge import (
     judge,
 )
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 KILLS = int(os.environ.get("HERMES_TEST_CHAT_KILLS", "6"))  # through each platform
 PEOPLE = int(os.environ.get("HERMES_TEST_PEOPLE", "10"))

@@ -9,8 +9,9 @@ from contextlib import ExitStack
 import pytest
 
 from tests.crash import figures
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.judge import History, Sample, judge
+from tests.support.waiting import eventually
 
 KINDS = ["memory in MB", "threads", "descriptors", "readers of the store"]
 

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.machine import Talk
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.crash.machine import DaemonTalk
+from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 DAY_S = 86400.0
 RESETS = "session_reset: {mode: both, idle_minutes: 60, at_hour: 2, timezone: Europe/Berlin}\n"
@@ -54,7 +55,7 @@ def clock(tmp_path: Path) -> Clock:
 
 def test_messages_keep_their_order_whatever_the_clock_does(model: ScriptedModel, clock: Clock) -> None:
     with DaemonProcess(config=model.config + "session_reset: {mode: none}\n", environ=clock.environ) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         for number, days in enumerate((0, 3, -10, 0.2, -20, 400)):
             clock.jump(days * DAY_S)
             assert talk.say_until_heard(f"say {number}") == str(number)

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.crash.machine import SmallDisk, Talk, no_file_may_grow
-from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.crash.machine import DaemonTalk, SmallDisk, no_file_may_grow
+from tests.support.daemon_process import Answer, DaemonProcess
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -51,7 +52,7 @@ def require_answers(daemon: DaemonProcess) -> None:
 
 def test_a_message_is_refused_while_the_disk_is_full_and_taken_afterwards(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         with no_file_may_grow(daemon):
             require_clear_refusal(talk.say("say two"))
@@ -74,7 +75,7 @@ def test_a_turn_outlives_a_disk_that_fills_up_while_its_tool_runs(
 ) -> None:
     command, ran, begun, go = command_that_waits(tmp_path)
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         waiting = pool.submit(talk.say, command)
         eventually(begun.exists)
         with no_file_may_grow(daemon):
@@ -97,7 +98,7 @@ def test_a_turn_outlives_a_disk_that_fills_up_while_the_model_works_on(
                 fault.enter_context(no_file_may_grow(daemon))
 
         model.on_request = fill_the_disk
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         waiting = pool.submit(talk.say, command)
         eventually(lambda: len(model.requests) == request_number)
         require_hardship(talk, waiting)
@@ -106,7 +107,7 @@ def test_a_turn_outlives_a_disk_that_fills_up_while_the_model_works_on(
         talk.check()
 
 
-def require_hardship(talk: Talk, waiting: Future[Answer | None]) -> None:
+def require_hardship(talk: DaemonTalk, waiting: Future[Answer | None]) -> None:
     """The turn cannot go on, and nobody is left in the dark about it."""
     eventually(lambda: "no space left" in talk.daemon.admin.get("/sessions/s")["why"])
     require_answers(talk.daemon)
@@ -125,7 +126,7 @@ def test_an_approval_given_while_the_disk_is_full_is_asked_for_again(model: Scri
     folder = tmp_path / "build"
     folder.mkdir()
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         asked = talk.say(f"run rm -r {folder}")
         assert asked is not None
         assert asked.json()["hermes"]["pending"]["kind"] == "approval"
@@ -143,7 +144,7 @@ def test_a_stop_on_a_full_disk_keeps_its_time_and_the_turn_goes_on_after_the_sta
 ) -> None:
     model.on_request = lambda body: stream(STALL)
     with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.3, timeout_s: 15}\n") as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         waiting: Future[Answer | None] = pool.submit(talk.say, "say it at last")
         eventually(lambda: model.requests)
         with no_file_may_grow(daemon):
@@ -158,7 +159,7 @@ def test_a_stop_on_a_full_disk_keeps_its_time_and_the_turn_goes_on_after_the_sta
 
 def test_a_start_on_a_full_disk_says_so_and_the_next_one_goes_on(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         daemon.kill()
         done = daemon.hermes("daemon", prefix=("sh", "-c", 'ulimit -S -f 0; exec "$@"', "sh"))
@@ -171,7 +172,7 @@ def test_a_start_on_a_full_disk_says_so_and_the_next_one_goes_on(model: Scripted
 
 def test_a_map_that_begins_with_a_megabyte_grows_with_the_conversation(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config + "storage: {map_size_mb: 1}\ncompression: {enabled: false}\n") as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         for number in range(5):
             assert talk.say_until_heard(f"say {number} " + "x" * 400_000, f"c{number}").startswith(str(number))
         assert "has grown to 2 MiB" in daemon.stderr()
@@ -196,7 +197,7 @@ def test_a_daemon_whose_disk_is_full_since_before_its_start_answers_and_takes_up
 ) -> None:
     home = disk.path / "h"
     with DaemonProcess(config=model.config, home=home, prefix=disk.prefix) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         model.on_request = lambda body: stream(STALL)
         waiting = pool.submit(talk.say, "say two")

@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from tests.crash.machine import EVERY, Talk, injected, start_if_it_can, wait_for_end
+from tests.crash.machine import EVERY, DaemonTalk, injected, start_if_it_can, wait_for_end
 from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
 
@@ -54,7 +54,7 @@ def strike(model: ScriptedModel, call: str, number: int, fault: str) -> bool:
     """A life with that fault in it, from the making of the store on, and one without. Whether it came to the call."""
     daemon = DaemonProcess(config=model.config)
     try:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         code = live(talk, injected(f"{call}:{fault}:when={number}"))
         if fault == KILL:
             assert code in (None, -9), daemon.stderr()
@@ -71,7 +71,7 @@ def strike(model: ScriptedModel, call: str, number: int, fault: str) -> bool:
         daemon.__exit__(None, None, None)
 
 
-def live(talk: Talk, prefix: tuple[str, ...]) -> int | None:
+def live(talk: DaemonTalk, prefix: tuple[str, ...]) -> int | None:
     """Its exit code; None if it was not struck down."""
     if start_if_it_can(talk.daemon, prefix):
         for number in range(MESSAGES):

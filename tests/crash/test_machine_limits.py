@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.crash.machine import SmallDisk, Talk
+from tests.crash.machine import DaemonTalk, SmallDisk
 from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
 
@@ -81,7 +81,7 @@ def test_without_descriptors_a_conversation_gets_an_answer_or_a_reason_and_goes_
     model: ScriptedModel,
 ) -> None:
     with DaemonProcess(config=model.config) as daemon, ExitStack() as stack:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         line = stack.enter_context(closing(Line(daemon)))
         host, port = daemon.address.removeprefix("http://").split(":")
@@ -102,7 +102,7 @@ def test_a_flood_of_connections_is_refused_while_a_conversation_goes_on_and_lets
     limited = ("sh", "-c", 'ulimit -Sn 100; ulimit -Hn 300; exec "$@"', "sh")
     config = model.config + "api: {max_connections: 4000, max_connections_per_peer: 4000}\n"
     with DaemonProcess(config=config, prefix=limited) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         with closing(Line(daemon)) as line, ExitStack() as flood:
             assert line.say("say before", "line")[0] == 200
             host, port = daemon.address.removeprefix("http://").split(":")
@@ -119,7 +119,7 @@ def test_a_flood_of_connections_is_refused_while_a_conversation_goes_on_and_lets
 
 def test_a_log_that_cannot_be_written_is_said_once_and_holds_up_nobody(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         shutil.rmtree(daemon.home / "logs")
         (daemon.home / "logs").write_text("a file where the folder was")
@@ -143,7 +143,7 @@ def test_a_home_that_has_become_read_only_refuses_what_is_new_and_a_start(
 ) -> None:
     home = disk.path / "h"
     with DaemonProcess(config=model.config, home=home, prefix=disk.prefix) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         daemon.kill()
         with disk.read_only():
@@ -157,7 +157,7 @@ def test_a_home_that_has_become_read_only_refuses_what_is_new_and_a_start(
 
 def test_a_second_daemon_leaves_the_first_ones_conversation_alone(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         second = daemon.hermes("daemon")
         assert second.returncode == 75

@@ -15,10 +15,11 @@ import pytest
 from hermes.actors.delivery.attempt import REPEATED
 from tests.crash.machine import no_file_may_grow
 from tests.crash.survey import survey
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.judge import Complaint, History, judge
 from tests.support.scripted_model import ScriptedModel
 from tests.support.telegram_server import TOKEN, Fault, TelegramServer
+from tests.support.waiting import eventually
 
 CHAT = 7
 DAY_S = 86400.0

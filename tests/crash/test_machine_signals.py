@@ -12,10 +12,11 @@ from contextlib import suppress
 import pytest
 
 from hermes.storage.verify import verify
-from tests.crash.machine import EVERY, Talk, pause, wait_for_end
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.crash.machine import EVERY, DaemonTalk, pause, wait_for_end
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 STARTS = 40 if EVERY else 3
 TERM, INT, HUP, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1
@@ -53,7 +54,7 @@ def test_a_storm_of_signals_is_one_stop_and_the_turn_goes_on_afterwards(
 ) -> None:
     model.on_request = lambda body: stream(STALL) if "unfinished" in str(body["messages"][-1]) else None
     with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.5}\n") as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         waiting = pool.submit(talk.say, "say unfinished")
         eventually(lambda: len(model.requests) == 2)
@@ -70,7 +71,7 @@ def test_a_storm_of_signals_is_one_stop_and_the_turn_goes_on_afterwards(
 
 def test_sigterms_up_to_the_very_end_are_one_stop(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         assert daemon.process is not None
         while daemon.process.poll() is None:
@@ -84,7 +85,7 @@ def test_sigterms_up_to_the_very_end_are_one_stop(model: ScriptedModel) -> None:
 
 def test_a_storm_of_sighups_reloads_and_holds_up_nobody(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         send(daemon, *[HUP] * 30, within_s=0.3)
         assert talk.say_until_heard("say still here") == "still here"
         eventually(lambda: "configuration reloaded" in daemon.stderr())
@@ -96,7 +97,7 @@ def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
 ) -> None:
     model.on_request = lambda body: stream(STALL)
     with DaemonProcess(config=model.config + "shutdown: {drain_s: 30, timeout_s: 40}\n") as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         waiting = pool.submit(talk.say, "say unfinished")
         eventually(lambda: model.requests)
         send(daemon, INT, within_s=0)
@@ -121,7 +122,7 @@ def test_a_signal_while_a_summary_is_made_leaves_the_conversation_whole_and_star
     model.on_request = lambda body: stream(STALL) if "You summarise a long" in str(body["messages"][0]) else None
     patient = model.config.replace("idle_timeout_s: 5", "idle_timeout_s: 60, context_window: 8000")
     with DaemonProcess(config=patient + "compression: {floor_tokens: 0}\nshutdown: {drain_s: 0.5}\n") as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         for number in range(8):
             talk.say(f"say {number} " + "word " * 200)
         assert daemon.request("POST", "/api/sessions/s/compress", {"topic": "numbers"}).status == 202
@@ -143,7 +144,7 @@ def test_a_sigterm_at_any_moment_of_a_start_ends_it_in_order(model: ScriptedMode
     print(f"seed {seed}")
     chance = random.Random(seed)
     with DaemonProcess(config=model.config) as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         daemon.kill()
         for _ in range(STARTS):
@@ -161,7 +162,7 @@ def test_a_sigterm_between_the_lock_and_being_ready_leaves_cleanly_and_the_open_
 ) -> None:
     model.on_request = lambda body: stream(STALL) if "unfinished" in str(body["messages"][-1]) else None
     with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.5}\n") as daemon:
-        talk = Talk(daemon, model)
+        talk = DaemonTalk(daemon, model)
         talk.say("say one")
         waiting = pool.submit(talk.say, "say unfinished")
         eventually(lambda: len(model.requests) == 2)

@@ -12,9 +12,10 @@ import aiohttp
 import pytest
 
 from hermes.storage.lmdb_engine import LmdbEngine
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 LIVE = int(os.environ.get("HERMES_TEST_LIVE", "1000"))
 OPEN = LIVE // 5

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.scenario import ALL_POINTS, CHAT_POINTS, Ordeal
+from tests.crash.scenario import ALL_POINTS, CHAT_POINTS, CrashScenario
 
 FEW = ("chat: taken, not confirmed", "reply: sent")  # through Slack, beside the kills: CI has to end
 NOT_STOPPED = [
@@ -36,7 +36,7 @@ def go_through(cases: Iterable[tuple[str, str]], strikes: signal.Signals, folder
         (point, platform), own = case, folder / str(number)
         own.mkdir()
         streams = platform == "slack" or strikes is not signal.SIGTERM
-        ordeal = Ordeal(point, strikes, own, platform=platform, streams=streams, stopped_s=STOPPED_S)
+        ordeal = CrashScenario(point, strikes, own, platform=platform, streams=streams, stopped_s=STOPPED_S)
         try:
             return [f"{point}, {platform}: {each}" for each in ordeal.run()]
         except Exception as error:  # noqa: BLE001 - one bad point must not hide the others

@@ -25,8 +25,9 @@ import pytest
 from hermes.domain.errors import HermesError
 from hermes.storage.verify import verify
 from tests.crash import figures
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.judge import Acknowledged, Crashed, History, Looked, Sent, judge
+from tests.support.waiting import eventually
 
 KILLS = int(os.environ.get("HERMES_TEST_KILLS", "12"))
 CLIENTS = 8

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.judge import Acknowledged, Delivered, Effect, History, Looked, Sent, judge
 from tests.support.model_server import STALL, delta, stream
 from tests.support.scripted_model import ScriptedModel, check_valid
+from tests.support.waiting import eventually
 
 GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
 STEPS = ("MessageReceived", "TurnStarted", "ModelReplied", "ToolStarted", "ToolFinished", "TurnFinished")

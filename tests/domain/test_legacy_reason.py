@@ -29,7 +29,7 @@ from hermes.domain.types import (
     Phase,
     StopCause,
 )
-from tests.actors.talk import Talk
+from tests.actors.talk import SessionTalk
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from tests.actors.talk import Talk
 )
 def test_an_old_interruption_has_a_cause_in_a_record_and_in_a_row(reason: str, cause: InterruptionCause) -> None:
     assert legacy_interruption(reason) is cause
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     cut = evolve(talk.session, TurnInterrupted(at=2, turn=talk.turn.id, reason=reason))
     assert interruption_cause(cut) is cause
@@ -56,7 +56,7 @@ def test_an_old_interruption_has_a_cause_in_a_record_and_in_a_row(reason: str, c
 
 
 def test_an_old_suspended_turn_continues_with_a_note_that_names_its_cause() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.session = replace(
         talk.session,
@@ -91,7 +91,7 @@ def test_an_old_end_has_a_cause(reason: str, cause: EndCause) -> None:
 )
 def test_an_old_compression_has_a_cause(reason: str, cause: CompressionCause) -> None:
     assert compression_cause(CompressionCause.FULL, reason) is cause
-    started = evolve(Talk().session, CompressionStarted(at=1, reason=reason))
+    started = evolve(SessionTalk().session, CompressionStarted(at=1, reason=reason))
     assert started.compressing_cause is cause
 
 

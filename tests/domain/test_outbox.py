@@ -33,14 +33,14 @@ from hermes.domain.types import (
     TurnEnd,
     TurnId,
 )
-from tests.actors.talk import API, Talk, asks, does, needs_leave, said
+from tests.actors.talk import API, SessionTalk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
 ANN = Source(platform="toy", user="ann", place=PLACE, role=Role.ADMIN)
 WAKE = Source(platform="process", automatic=True)
 
 
-class Chat(Talk):
+class Chat(SessionTalk):
     """A talk on a chat platform, and what each step of it owes."""
 
     def owes(self, event: Event) -> list[OutboxMessage]:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hermes.domain.records import Ended, MessageReceived
 from hermes.domain.reset_policy import ResetMode, ResetPolicy
 from hermes.domain.types import Phase, Session, SessionId, SessionKey
-from tests.actors.harness import World
+from tests.actors.harness import SessionHarness
 from tests.actors.reset_harness import DAY, HOUR, KEY, MINUTE, TICK_S, Days, days, settings
 from tests.domain import local_days
 from tests.support.journals import LoopJournal
@@ -70,7 +70,7 @@ class Life:
         self.builds: dict[str, float] = {}  # until when, on a clock that cannot be set
         self.quiet_since = self.now  # nothing has changed since that could put a reset off; on the same clock
         self.stack = AsyncExitStack()
-        self.here: World
+        self.here: SessionHarness
         self.day: Days
 
     async def begin(self) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, delta, stream
 from tests.support.scripted_model import ScriptedModel
 from tests.support.telegram_server import TOKEN, TelegramServer
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 ANN, BOB, GROUP = 7, 8, -100

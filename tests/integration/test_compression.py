@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import Reply, error
 from tests.support.scripted_model import ScriptedModel, check_valid
+from tests.support.waiting import eventually
 
 GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
 WINDOW = 8000

@@ -22,9 +22,10 @@ import pytest
 
 from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
 from tests.support.service_manager import ServiceManager
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 

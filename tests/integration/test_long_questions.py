@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
 from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from tests.support.telegram_server import TOKEN, TelegramServer
 from tests.support.telegram_state import Shown
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 ANN = 7

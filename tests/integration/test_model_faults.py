@@ -20,10 +20,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.daemon_process import Answer, DaemonProcess
 from tests.support.free_port import free_port
 from tests.support.model_server import CUT, DONE, STALL, Reply, delta, error, event, page, stream, usage
 from tests.support.scripted_model import ScriptedModel, answered, calling, check_valid
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 

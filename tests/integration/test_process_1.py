@@ -19,7 +19,8 @@ from hermes.config.home import Home
 from hermes.config.loader import load_config
 from hermes.config.platforms import PLATFORMS
 from hermes.config.settings import Config
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 IS_ROOT = os.geteuid() == 0

@@ -9,7 +9,8 @@ import pytest
 
 from tests.integration.test_processes import end_all, start, tool
 from tests.sandbox.boxes import working_sandbox
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 PROXY = "http://127.0.0.1:3128"
 ASK = f"curl -s -o /dev/null -m 5 -w '%{{http_code}}\\n' -x {PROXY} http://not-listed.example/"

@@ -17,7 +17,8 @@ import pytest
 from hermes.cli.client import AdminError
 from hermes.domain.fence import without_fences
 from tests.processes.stage import with_argument
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 KILLS = int(os.environ.get("HERMES_TEST_KILLS", "6"))
 PROCESSES = int(os.environ.get("HERMES_TEST_PROCESSES", "6"))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 

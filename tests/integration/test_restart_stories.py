@@ -16,10 +16,11 @@ import pytest
 
 from hermes.actors.delivery.attempt import REPEATED
 from hermes.supervision.boot import LOOP_WITHIN_S
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, delta, stream
 from tests.support.scripted_model import ScriptedModel, check_valid
 from tests.support.telegram_server import TOKEN, TelegramServer
+from tests.support.waiting import eventually
 
 ANN = 7
 

@@ -15,7 +15,8 @@ import pytest
 
 from tests.integration.test_processes import end_all, process, tool
 from tests.sandbox.boxes import working_sandbox
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

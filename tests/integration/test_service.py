@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 from tests.cli.conftest import command
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.service_manager import ServiceManager
+from tests.support.waiting import eventually
 
 
 def setting(unit: str, name: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.daemon_process import Answer, DaemonProcess
+from tests.support.waiting import eventually
 
 openai = pytest.importorskip("openai")
 pytestmark = pytest.mark.timeout(120)

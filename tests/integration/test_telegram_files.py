@@ -14,11 +14,12 @@ import pytest
 
 from hermes.domain.fence import without_fences
 from tests.sandbox.boxes import working_sandbox
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.free_port import free_port
 from tests.support.scripted_model import ScriptedModel
 from tests.support.telegram_server import TOKEN, Fault, TelegramServer
 from tests.support.transcription_server import TranscriptionServer
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 ANN = 7

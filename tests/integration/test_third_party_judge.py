@@ -18,8 +18,9 @@ from typing import Any, Self
 
 import pytest
 
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.free_port import free_port
+from tests.support.waiting import eventually
 
 pytest.importorskip("llmock")
 pytestmark = pytest.mark.timeout(120)

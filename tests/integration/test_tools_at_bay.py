@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from hermes.cli.client import AdminError
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel, calling
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

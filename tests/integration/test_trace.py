@@ -14,10 +14,11 @@ from urllib.parse import quote
 import pytest
 
 from hermes.domain.idempotency import inbound_of
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
 from tests.support.telegram_server import TOKEN, TelegramServer
+from tests.support.waiting import eventually
 
 ANN = 7
 GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from hermes.actors.delivery.preview import CURSOR
-from tests.support.daemon_process import eventually
 from tests.support.free_port import free_port
+from tests.support.waiting import eventually
 
 BOT_TOKEN, APP_TOKEN, SIGNING_SECRET = "xoxb-of-a-local-slack", "xapp-of-a-local-slack", "secret-of-a-local-slack"
 BOT, ANN, BOB, CHANNEL = "U0BOT", "U0ANN", "U0BOB", "C0GENERAL"

@@ -21,7 +21,7 @@ import aiohttp
 from aiohttp import web
 
 from hermes.actors.delivery.preview import CURSOR
-from tests.support.daemon_process import eventually
+from tests.support.waiting import eventually
 
 TOKEN = "12345678:test-token-of-a-mocked-telegram"
 BOT_NAME = "mock_12345678"

@@ -21,9 +21,10 @@ from tests.judges.local_slack import (
     SIGNING_SECRET,
     LocalSlack,
 )
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.free_port import free_port
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 SECRETS = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.judges.mock_telegram import BOT_NAME, TOKEN, MockTelegram
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 PEOPLE = range(1, 10)  # a test each, so that they can share a daemon

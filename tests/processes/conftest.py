@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.stage import Stage
+from tests.processes.stage import ProcessFixture
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    made = Stage(tmp_path / "processes")
+def stage(tmp_path: Path) -> Iterator[ProcessFixture]:
+    made = ProcessFixture(tmp_path / "processes")
     yield made
     made.clear()

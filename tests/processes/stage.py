@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hermes.domain.process.process import FailedStart, Handle, ProcessEnd, Proce
 from hermes.processes.host import LinuxProcessHost
 from hermes.processes.identity import shim_lives, signal_group
 from hermes.processes.shim.member import look_at
+from tests.support.waiting import eventually
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 PATIENCE_S = 30.0
@@ -23,7 +23,7 @@ def process_id(root: Path, number: int) -> str:
     return f"proc_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}_{number}"
 
 
-class Stage(LinuxProcessHost):
+class ProcessFixture(LinuxProcessHost):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.root = root
@@ -76,13 +76,6 @@ class Stage(LinuxProcessHost):
             handle = self.adopt(self.root / name)
             if isinstance(handle, Handle) and self.kill(handle, 0):
                 self.ended(handle)
-
-
-def eventually(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:

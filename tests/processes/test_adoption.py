@@ -20,13 +20,14 @@ import pytest
 from hermes.domain.process.process import EndReason, Handle, Lost
 from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import boot_id, look_at
-from tests.processes.stage import Stage, alive, asleep, eventually, process_id, with_argument
+from tests.processes.stage import ProcessFixture, alive, asleep, process_id, with_argument
+from tests.support.waiting import eventually
 
 COUNTING = "i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.02; done; echo end $i; exit {}"
 
 
 @contextmanager
-def daemon(stage: Stage, count: int, *command: str) -> Iterator[subprocess.Popen[str]]:
+def daemon(stage: ProcessFixture, count: int, *command: str) -> Iterator[subprocess.Popen[str]]:
     argv = [sys.executable, "-m", "tests.processes.daemon", str(stage.root), str(count), *command]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -43,7 +44,7 @@ def ready(process: subprocess.Popen[str]) -> int:
     raise AssertionError("the daemon died")
 
 
-def adopted(stage: Stage, name: str) -> Handle:
+def adopted(stage: ProcessFixture, name: str) -> Handle:
     handle = stage.adopt(stage.root / name)
     assert isinstance(handle, Handle), handle.reason
     return handle
@@ -56,7 +57,7 @@ def counted(output: bytes) -> None:
 
 
 def test_a_process_goes_on_when_its_daemon_is_killed_and_the_next_one_knows_all_of_it(
-    stage: Stage, tmp_path: Path
+    stage: ProcessFixture, tmp_path: Path
 ) -> None:
     with daemon(stage, 1, "sh", "-c", "read x; echo got $x; " + COUNTING.replace("{}", "7")) as process:
         assert ready(process) == 1
@@ -70,7 +71,9 @@ def test_a_process_goes_on_when_its_daemon_is_killed_and_the_next_one_knows_all_
     counted(stage.said(handle).removeprefix(b"got it\n"))
 
 
-def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(stage: Stage, tmp_path: Path) -> None:
+def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(
+    stage: ProcessFixture, tmp_path: Path
+) -> None:
     handle = stage.run("sleep", "60")
     copy = tmp_path / "copy" / handle.id
     copy.mkdir(parents=True)
@@ -86,16 +89,16 @@ def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(sta
     assert isinstance(stage.adopt(stage.root / handle.id), Lost)
 
 
-def test_a_home_that_was_moved_keeps_its_processes(stage: Stage, tmp_path: Path) -> None:
+def test_a_home_that_was_moved_keeps_its_processes(stage: ProcessFixture, tmp_path: Path) -> None:
     handle = stage.run("sleep", "60")
     moved = stage.root.rename(tmp_path / "moved")
     found = LinuxProcessHost(moved).adopt(moved / handle.id)
     assert isinstance(found, Handle)
     assert stage.kill(found, 0)
-    assert Stage(moved).wait(found, 20) is not None
+    assert ProcessFixture(moved).wait(found, 20) is not None
 
 
-def test_an_end_that_nobody_saw_is_known_afterwards(stage: Stage, tmp_path: Path) -> None:
+def test_an_end_that_nobody_saw_is_known_afterwards(stage: ProcessFixture, tmp_path: Path) -> None:
     with daemon(stage, 1, "sh", "-c", COUNTING.replace("{}", "9")) as process:
         assert ready(process) == 1
         process.kill()
@@ -106,7 +109,7 @@ def test_an_end_that_nobody_saw_is_known_afterwards(stage: Stage, tmp_path: Path
     counted(stage.said(handle))
 
 
-def test_twenty_processes_survive_five_kills_of_the_daemon(stage: Stage, tmp_path: Path) -> None:
+def test_twenty_processes_survive_five_kills_of_the_daemon(stage: ProcessFixture, tmp_path: Path) -> None:
     first: list[Handle] = []
     for _ in range(5):
         with daemon(stage, 20, "sh", "-c", COUNTING) as process:
@@ -122,7 +125,7 @@ def test_twenty_processes_survive_five_kills_of_the_daemon(stage: Stage, tmp_pat
     assert len(stage.stored()) == 20
 
 
-def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_find(stage: Stage) -> None:
+def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_find(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     chance = random.Random(7)
     for count in range(5, 26, 5):
@@ -137,7 +140,7 @@ def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_f
     eventually(lambda: sorted(with_argument(mark)) == running)
 
 
-def test_a_shim_that_is_slow_to_say_what_it_started_is_waited_for(stage: Stage) -> None:
+def test_a_shim_that_is_slow_to_say_what_it_started_is_waited_for(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     state = Path(handle.folder, "state.json")
     hidden = state.rename(state.with_name("hidden"))
@@ -156,7 +159,7 @@ def stranger_process() -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def forged(stage: Stage, **changes: Any) -> Path:
+def forged(stage: ProcessFixture, **changes: Any) -> Path:
     """A process that is over, with a state that says otherwise."""
     handle = stage.run("true")
     stage.ended(handle)
@@ -168,7 +171,7 @@ def forged(stage: Stage, **changes: Any) -> Path:
     return folder
 
 
-def test_a_reused_pid_is_never_touched(stage: Stage) -> None:
+def test_a_reused_pid_is_never_touched(stage: ProcessFixture) -> None:
     with stranger_process() as stranger:
         folder = forged(stage, pid=stranger.pid, shim_pid=stranger.pid)
         lost = stage.adopt(folder)
@@ -186,7 +189,7 @@ def test_a_reused_pid_is_never_touched(stage: Stage) -> None:
         assert stranger.poll() is None
 
 
-def test_a_pid_of_an_earlier_boot_is_never_touched(stage: Stage) -> None:
+def test_a_pid_of_an_earlier_boot_is_never_touched(stage: ProcessFixture) -> None:
     with stranger_process() as stranger:
         member = look_at(stranger.pid)
         assert member is not None
@@ -198,7 +201,7 @@ def test_a_pid_of_an_earlier_boot_is_never_touched(stage: Stage) -> None:
         assert stranger.poll() is None
 
 
-def test_a_clock_that_was_set_changes_nothing(stage: Stage) -> None:
+def test_a_clock_that_was_set_changes_nothing(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     state = Path(handle.folder, "state.json")
     for started_at in (0.0, time.time() + 10**9):
@@ -209,7 +212,7 @@ def test_a_clock_that_was_set_changes_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\0\0\0"])
-def test_a_garbled_state_is_a_loss_that_is_told(stage: Stage, text: str) -> None:
+def test_a_garbled_state_is_a_loss_that_is_told(stage: ProcessFixture, text: str) -> None:
     folder = stage.root / process_id(stage.root, 0)
     folder.mkdir(parents=True)
     (folder / "state.json").write_text(text)
@@ -220,7 +223,7 @@ def test_a_garbled_state_is_a_loss_that_is_told(stage: Stage, text: str) -> None
     assert stage.stored() == ()
 
 
-def test_a_command_whose_shim_was_killed_is_lost_and_does_not_run_on_unseen(stage: Stage) -> None:
+def test_a_command_whose_shim_was_killed_is_lost_and_does_not_run_on_unseen(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"echo said; sleep {mark} & sleep {mark}")
     stage.until_said(handle, b"said")
@@ -234,7 +237,7 @@ def test_a_command_whose_shim_was_killed_is_lost_and_does_not_run_on_unseen(stag
     assert isinstance(stage.adopt(Path(handle.folder)), Lost)
 
 
-def test_what_left_the_group_does_not_outlive_a_killed_shim_either(stage: Stage) -> None:
+def test_what_left_the_group_does_not_outlive_a_killed_shim_either(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     away = f"setsid sh -c '(setsid sleep {mark} &) ; sleep {mark}' & echo said; sleep {mark}"
     handle = stage.run("sh", "-c", away)
@@ -245,7 +248,7 @@ def test_what_left_the_group_does_not_outlive_a_killed_shim_either(stage: Stage)
     eventually(lambda: with_argument(mark) == [])
 
 
-def test_a_daemon_that_finds_neither_shim_nor_command_ends_what_they_left(stage: Stage) -> None:
+def test_a_daemon_that_finds_neither_shim_nor_command_ends_what_they_left(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"setsid sleep {mark} & echo said; sleep 1000")
     other = stage.run("sleep", mark)

@@ -18,22 +18,23 @@ from hermes.domain.process.process import EndReason, FailedStart, Handle, Proces
 from hermes.processes.identity import kill_marked
 from hermes.processes.shim.member import look_at
 from hermes.tools.terminal.child_environment import child_environment
-from tests.processes.stage import ENVIRON, Stage, alive, asleep, eventually, process_id, sleeps, with_argument
+from tests.processes.stage import ENVIRON, ProcessFixture, alive, asleep, process_id, sleeps, with_argument
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_an_exit_code_is_kept(stage: Stage, code: int) -> None:
+def test_an_exit_code_is_kept(stage: ProcessFixture, code: int) -> None:
     end = stage.ended(stage.run("sh", "-c", f"exit {code}"))
     assert (end.reason, end.code, end.signal) == (EndReason.EXITED, code, None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGPIPE])
-def test_a_death_by_signal_is_told_from_a_code(stage: Stage, number: int) -> None:
+def test_a_death_by_signal_is_told_from_a_code(stage: ProcessFixture, number: int) -> None:
     end = stage.ended(stage.run("sh", "-c", f"ulimit -c 0; kill -{number:d} $$"))
     assert (end.reason, end.code, end.signal) == (EndReason.EXITED, None, number)
 
 
-def test_the_output_of_both_streams_is_kept_in_order(stage: Stage) -> None:
+def test_the_output_of_both_streams_is_kept_in_order(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "echo one; echo two >&2; echo three")
     end = stage.ended(handle)
     assert stage.said(handle) == b"one\ntwo\nthree\n"
@@ -54,7 +55,7 @@ def test_the_output_of_both_streams_is_kept_in_order(stage: Stage) -> None:
     ],
 )
 def test_a_start_that_fails_says_why_and_leaves_nothing(
-    stage: Stage, argv: tuple[str, ...], cwd: str, reason: str
+    stage: ProcessFixture, argv: tuple[str, ...], cwd: str, reason: str
 ) -> None:
     environ = {**ENVIRON, "PATH": "/usr/bin:/bin"}  # a directory that cannot be read gives another reason
     failed = stage.start(ProcessSpec(id=process_id(stage.root, 0), argv=argv, cwd=cwd, environ=environ))
@@ -63,7 +64,7 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(
     assert stage.stored() == ()
 
 
-def test_an_id_is_used_once(stage: Stage) -> None:
+def test_an_id_is_used_once(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     again = stage.start(ProcessSpec(id=handle.id, argv=("true",), cwd="/", environ=ENVIRON))
     assert isinstance(again, FailedStart)
@@ -71,20 +72,20 @@ def test_an_id_is_used_once(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "/x", "a/b"])
-def test_an_id_names_a_folder_of_its_own(stage: Stage, tmp_path: Path, name: str) -> None:
+def test_an_id_names_a_folder_of_its_own(stage: ProcessFixture, tmp_path: Path, name: str) -> None:
     (tmp_path / "x").mkdir()
     assert isinstance(stage.start(ProcessSpec(id=name, argv=("true",), cwd="/", environ=ENVIRON)), FailedStart)
     assert (tmp_path / "x").exists()
 
 
-def test_a_command_larger_than_a_pipe_arrives_whole(stage: Stage) -> None:
+def test_a_command_larger_than_a_pipe_arrives_whole(stage: ProcessFixture) -> None:
     environ = {**ENVIRON, **{f"V{number}": "x" * 1000 for number in range(300)}}
     handle = stage.run("sh", "-c", "env | grep -c ^V", environ=environ)
     stage.ended(handle)
     assert stage.said(handle) == b"300\n"
 
 
-def test_a_command_gets_three_descriptors_its_own_session_and_ordinary_signals(stage: Stage) -> None:
+def test_a_command_gets_three_descriptors_its_own_session_and_ordinary_signals(stage: ProcessFixture) -> None:
     spare = os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(spare, True)
     try:
@@ -100,7 +101,9 @@ def test_a_command_gets_three_descriptors_its_own_session_and_ordinary_signals(s
     assert int(status["SigIgn"], 16) & 0x7FFF_FFFF == 0  # above are those of the C library
 
 
-def test_no_secret_is_in_an_argument_an_environment_or_a_file(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_in_an_argument_an_environment_or_a_file(
+    stage: ProcessFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_API_KEY", "canary-of-the-daemon")
     environ = child_environment(os.environ) | {"GIVEN": "canary-of-the-command"}
     handle = stage.run("sleep", "100", environ=environ)
@@ -120,7 +123,7 @@ def test_no_secret_is_in_an_argument_an_environment_or_a_file(stage: Stage, monk
     assert Path(handle.folder).stat().st_mode & 0o077 == 0
 
 
-def test_what_is_written_arrives_and_a_closed_input_ends_it(stage: Stage) -> None:
+def test_what_is_written_arrives_and_a_closed_input_ends_it(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "while read -r line; do echo got $line; done; echo over")
     assert stage.write(handle, b"one\ntw") == 6
     stage.until_said(handle, b"got one\n")
@@ -134,7 +137,7 @@ def test_what_is_written_arrives_and_a_closed_input_ends_it(stage: Stage) -> Non
         stage.write(handle, b"more")
 
 
-def test_a_command_that_does_not_read_takes_only_what_fits(stage: Stage) -> None:
+def test_a_command_that_does_not_read_takes_only_what_fits(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     taken = stage.write(handle, bytes(10**6), timeout_s=0.1)
     assert 4096 <= taken < 10**6
@@ -150,7 +153,7 @@ def test_a_command_that_does_not_read_takes_only_what_fits(stage: Stage) -> None
     eventually(closed)
 
 
-def test_a_terminal_is_one_and_can_be_typed_at(stage: Stage) -> None:
+def test_a_terminal_is_one_and_can_be_typed_at(stage: ProcessFixture) -> None:
     script = "test -t 0 && test -t 1 && stty size; : < /dev/tty && tty; read x; echo got:$x; cat; echo over"
     handle = stage.run("sh", "-c", script, terminal=True)
     stage.until_said(handle, b"/dev/pts/")
@@ -164,13 +167,13 @@ def test_a_terminal_is_one_and_can_be_typed_at(stage: Stage) -> None:
     assert stage.said(handle).endswith(b"over\r\n")
 
 
-def test_control_c_at_a_terminal_interrupts_the_command(stage: Stage) -> None:
+def test_control_c_at_a_terminal_interrupts_the_command(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100", terminal=True)
     stage.write(handle, b"\x03")
     assert stage.ended(handle).signal == signal.SIGINT
 
 
-def test_a_kill_is_polite_first(stage: Stage) -> None:
+def test_a_kill_is_polite_first(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
     stage.until_said(handle, b"ready")
     assert stage.kill(handle, grace_s=10, why="somebody asked for it")
@@ -181,7 +184,7 @@ def test_a_kill_is_polite_first(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_kill_is_sure_in_the_end_and_takes_everybody_along(stage: Stage, stopped: bool) -> None:
+def test_a_kill_is_sure_in_the_end_and_takes_everybody_along(stage: ProcessFixture, stopped: bool) -> None:
     mark = f"1{time.monotonic_ns()}"
     script = f"trap '' TERM; sleep {mark} & setsid sleep {mark} & echo ready; while :; do sleep {mark}; done"
     handle = stage.run("sh", "-c", script)
@@ -197,7 +200,7 @@ def test_a_kill_is_sure_in_the_end_and_takes_everybody_along(stage: Stage, stopp
     assert with_argument(mark) == []
 
 
-def test_a_second_kill_does_not_wait_for_the_first(stage: Stage) -> None:
+def test_a_second_kill_does_not_wait_for_the_first(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 100; done")
     stage.until_said(handle, b"ready")
     stage.kill(handle, grace_s=1000)
@@ -210,7 +213,7 @@ def test_a_second_kill_does_not_wait_for_the_first(stage: Stage) -> None:
     eventually(over)
 
 
-def test_a_grandchild_that_keeps_the_output_open_ends_with_the_command_and_is_named(stage: Stage) -> None:
+def test_a_grandchild_that_keeps_the_output_open_ends_with_the_command_and_is_named(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"sleep {mark} & setsid sleep {mark} & read x; echo done; exit 3")
     eventually(lambda: asleep(mark) == 2)
@@ -221,20 +224,20 @@ def test_a_grandchild_that_keeps_the_output_open_ends_with_the_command_and_is_na
     assert with_argument(mark) == []
 
 
-def test_what_ends_soon_after_the_command_may_finish(stage: Stage) -> None:
+def test_what_ends_soon_after_the_command_may_finish(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "(sleep 0.1; echo last) & echo first")
     assert stage.ended(handle).left == ()
     assert stage.said(handle) == b"first\nlast\n"
 
 
-def test_orphans_are_reaped_while_the_command_runs_on(stage: Stage) -> None:
+def test_orphans_are_reaped_while_the_command_runs_on(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "for i in 1 2 3 4 5; do (sh -c 'exit 0' & sh -c 'exit 1' &) ; done; sleep 100")
     eventually(lambda: stage.look(handle).processes == 2)
     children = Path(f"/proc/{handle.shim_pid}/task/{handle.shim_pid}/children")
     eventually(lambda: children.read_text().split() == [str(handle.pid)])
 
 
-def test_no_zombie_is_left(stage: Stage) -> None:
+def test_no_zombie_is_left(stage: ProcessFixture) -> None:
     handles = [stage.run("true") for _ in range(5)]
     for handle in handles:
         stage.ended(handle)
@@ -242,7 +245,7 @@ def test_no_zombie_is_left(stage: Stage) -> None:
         assert look_at(handle.pid) is None
 
 
-def test_a_look_tells_what_it_uses(stage: Stage) -> None:
+def test_a_look_tells_what_it_uses(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", f"{sys.executable} -c 'while True: pass' & echo x; wait")
     stage.until_said(handle, b"x\n")
     eventually(lambda: (stage.look(handle).cpu_s or 0) > 0.1)
@@ -255,20 +258,20 @@ def test_a_look_tells_what_it_uses(stage: Stage) -> None:
     assert look.last_output_at == pytest.approx(time.time(), abs=60)
 
 
-def test_cpu_that_was_used_by_processes_that_are_gone_still_counts(stage: Stage) -> None:
+def test_cpu_that_was_used_by_processes_that_are_gone_still_counts(stage: ProcessFixture) -> None:
     burn = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'"
     handle = stage.run("sh", "-c", f"{burn}; ({burn} &); sleep 100")
     eventually(lambda: (stage.look(handle).cpu_s or 0) >= 0.55 and stage.look(handle).processes == 2)
 
 
-def test_an_idle_process_shows_no_activity(stage: Stage) -> None:
+def test_an_idle_process_shows_no_activity(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     assert stage.look(handle).last_output_at is None
     eventually(lambda: sleeps(handle.pid))  # it has begun to sleep
     assert stage.look(handle).cpu_s == stage.look(handle).cpu_s
 
 
-def test_listening_ports_are_those_of_the_whole_group(stage: Stage) -> None:
+def test_listening_ports_are_those_of_the_whole_group(stage: ProcessFixture) -> None:
     code = (
         "import socket, time; server = socket.create_server(('127.0.0.1', 0));"
         "print(server.getsockname()[1], flush=True); time.sleep(99)"
@@ -280,7 +283,7 @@ def test_listening_ports_are_those_of_the_whole_group(stage: Stage) -> None:
         assert stage.ports((handle, other)) == {handle.id: (int(stage.said(handle)),), other.id: ()}
 
 
-async def test_an_end_wakes_the_event_loop(stage: Stage) -> None:
+async def test_an_end_wakes_the_event_loop(stage: ProcessFixture) -> None:
     handle = await asyncio.to_thread(stage.run, "cat")
     descriptor = await asyncio.to_thread(stage.end_fd, handle)
     assert descriptor is not None
@@ -300,11 +303,11 @@ async def test_an_end_wakes_the_event_loop(stage: Stage) -> None:
     assert await asyncio.to_thread(stage.end_fd, handle) is None
 
 
-def test_wait_gives_up_in_time(stage: Stage) -> None:
+def test_wait_gives_up_in_time(stage: ProcessFixture) -> None:
     assert stage.wait(stage.run("sleep", "100"), 0.05) is None
 
 
-def test_a_process_is_forgotten_only_when_it_is_over(stage: Stage) -> None:
+def test_a_process_is_forgotten_only_when_it_is_over(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     with pytest.raises(ValueError, match="runs"):
         stage.forget(handle)
@@ -316,7 +319,7 @@ def test_a_process_is_forgotten_only_when_it_is_over(stage: Stage) -> None:
     assert stage.output(handle, 0, 10).data == b""
 
 
-def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(stage: Stage) -> None:
+def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(stage: ProcessFixture) -> None:
     limits = ProcessLimits(spool_bytes=4_000_000)
     began = time.monotonic()
     handle = stage.run("sh", "-c", "head -c 100000000 /dev/zero; echo the end", limits=limits)
@@ -331,7 +334,7 @@ def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(sta
     assert sum(path.stat().st_size for path in Path(handle.folder).glob("output.*")) <= 4_000_000
 
 
-def test_every_byte_is_where_its_offset_says(stage: Stage) -> None:
+def test_every_byte_is_where_its_offset_says(stage: ProcessFixture) -> None:
     handle = stage.run("seq", "-w", "100000", limits=ProcessLimits(spool_bytes=100_000))
     stage.ended(handle)
     chunk = stage.output(handle, 0, 10**9)
@@ -341,7 +344,7 @@ def test_every_byte_is_where_its_offset_says(stage: Stage) -> None:
     assert stage.output(handle, first * 7, 7).data == b"%06d\n" % (first + 1)
 
 
-def test_output_that_cannot_be_stored_does_not_stop_the_command(stage: Stage) -> None:
+def test_output_that_cannot_be_stored_does_not_stop_the_command(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "read x; seq -w 1000; exit 4", limits=ProcessLimits(spool_bytes=2000))
     Path(handle.folder, "output.1").mkdir()
     stage.write(handle, b"\n")
@@ -373,7 +376,7 @@ print(end.reason, end.code, end.dropped_bytes > 0 and "space" in end.problem)
 """.replace("'", '"')
 
 
-def test_a_shim_is_small_and_loads_nothing_heavy(stage: Stage) -> None:
+def test_a_shim_is_small_and_loads_nothing_heavy(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     status = dict(line.split(":\t") for line in Path(f"/proc/{handle.shim_pid}/status").read_text().splitlines())
     assert int(status["VmRSS"].split()[0]) < 16_000
@@ -385,7 +388,7 @@ def test_a_shim_is_small_and_loads_nothing_heavy(stage: Stage) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_a_signal_is_not_an_end(stage: Stage) -> None:
+def test_a_signal_is_not_an_end(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "trap 'echo reloaded' HUP; echo ready; while :; do sleep 0.02; done")
     stage.until_said(handle, b"ready")
     assert stage.signal(handle, signal.SIGHUP)
@@ -393,7 +396,7 @@ def test_a_signal_is_not_an_end(stage: Stage) -> None:
     assert stage.look(handle).alive
 
 
-def test_what_a_person_types_at_the_daemon_does_not_reach_the_process(stage: Stage) -> None:
+def test_what_a_person_types_at_the_daemon_does_not_reach_the_process(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         os.kill(handle.shim_pid, number)
@@ -401,7 +404,7 @@ def test_what_a_person_types_at_the_daemon_does_not_reach_the_process(stage: Sta
     assert alive(handle.pid)
 
 
-def test_all_are_looked_at_in_one_pass(stage: Stage) -> None:
+def test_all_are_looked_at_in_one_pass(stage: ProcessFixture) -> None:
     handles: list[Handle] = [stage.run("sh", "-c", f"echo {number}; exec sleep 100") for number in range(10)]
     for handle in handles:
         stage.until_said(handle, b"\n")
@@ -410,7 +413,7 @@ def test_all_are_looked_at_in_one_pass(stage: Stage) -> None:
     assert all(look.alive and look.processes == 1 for look in looks.values())
 
 
-def test_output_of_which_somebody_deleted_a_part_is_read_from_where_it_goes_on(stage: Stage) -> None:
+def test_output_of_which_somebody_deleted_a_part_is_read_from_where_it_goes_on(stage: ProcessFixture) -> None:
     limits = ProcessLimits(spool_bytes=2000)
     handle = stage.run("sh", "-c", "head -c 2500 /dev/zero | tr '\\0' x", limits=limits)
     stage.ended(handle)
@@ -422,7 +425,7 @@ def test_output_of_which_somebody_deleted_a_part_is_read_from_where_it_goes_on(s
     assert (chunk.data, chunk.total) == (b"", 0)
 
 
-def test_what_else_lies_in_a_folder_disturbs_no_look(stage: Stage) -> None:
+def test_what_else_lies_in_a_folder_disturbs_no_look(stage: ProcessFixture) -> None:
     handles = [stage.run("sleep", "1000"), stage.run("sleep", "1000")]
     Path(handles[0].folder, "output.txt").touch()
     Path(handles[0].folder, "output.7").symlink_to("nowhere")
@@ -430,7 +433,9 @@ def test_what_else_lies_in_a_folder_disturbs_no_look(stage: Stage) -> None:
     assert [look.alive for look in stage.look_all(handles).values()] == [True, True]
 
 
-def test_a_folder_that_was_deleted_costs_what_was_in_it_and_the_process_is_told_to_be_lost(stage: Stage) -> None:
+def test_a_folder_that_was_deleted_costs_what_was_in_it_and_the_process_is_told_to_be_lost(
+    stage: ProcessFixture,
+) -> None:
     handle = stage.run("sh", "-c", "echo said; read line")
     stage.until_said(handle, b"said")
     shutil.rmtree(handle.folder)
@@ -441,14 +446,14 @@ def test_a_folder_that_was_deleted_costs_what_was_in_it_and_the_process_is_told_
     assert not alive(handle.pid)
 
 
-def test_a_process_can_be_killed_when_nothing_can_be_written(stage: Stage) -> None:
+def test_a_process_can_be_killed_when_nothing_can_be_written(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "1000")
     Path(handle.folder, "grace").mkdir()  # as good as a full disk
     assert stage.kill(handle, 0)
     assert stage.ended(handle).reason is EndReason.KILLED
 
 
-def test_what_is_left_by_one_that_is_collected_is_ended_too(stage: Stage) -> None:
+def test_what_is_left_by_one_that_is_collected_is_ended_too(stage: ProcessFixture) -> None:
     """The command is over, what it left ends while the shim looks, and leaves another in a session of its own."""
     mark = f"1{time.monotonic_ns()}"
     end = stage.ended(stage.run("sh", "-c", f"(sleep 0.2; setsid sleep {mark} & sleep 0.2) & exit 3"))
@@ -456,8 +461,8 @@ def test_what_is_left_by_one_that_is_collected_is_ended_too(stage: Stage) -> Non
     assert with_argument(mark) == []
 
 
-def test_processes_of_two_tests_never_share_an_id(stage: Stage, tmp_path: Path) -> None:
-    other = Stage(tmp_path / "other")
+def test_processes_of_two_tests_never_share_an_id(stage: ProcessFixture, tmp_path: Path) -> None:
+    other = ProcessFixture(tmp_path / "other")
     mine, theirs = stage.run("sleep", "60"), other.run("sleep", "60")
     try:
         kill_marked(theirs.id)

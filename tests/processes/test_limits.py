@@ -8,7 +8,8 @@ import time
 import pytest
 
 from hermes.domain.process.process import EndReason, ProcessLimits
-from tests.processes.stage import Stage, eventually, with_argument
+from tests.processes.stage import ProcessFixture, with_argument
+from tests.support.waiting import eventually
 
 
 def storm(mark: str, escape: str = "") -> str:
@@ -17,7 +18,7 @@ def storm(mark: str, escape: str = "") -> str:
 
 
 @pytest.mark.parametrize("escape", ["", "setsid "])
-def test_a_storm_of_processes_is_ended(stage: Stage, escape: str) -> None:
+def test_a_storm_of_processes_is_ended(stage: ProcessFixture, escape: str) -> None:
     mark = f"1{time.monotonic_ns()}"
     end = stage.ended(stage.run("sh", "-c", storm(mark, escape), limits=ProcessLimits(processes=40)))
     assert end.reason is EndReason.PROCESSES
@@ -25,7 +26,7 @@ def test_a_storm_of_processes_is_ended(stage: Stage, escape: str) -> None:
     assert with_argument(mark) == []
 
 
-def test_a_fork_bomb_is_ended(stage: Stage) -> None:
+def test_a_fork_bomb_is_ended(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     script = f"bomb() {{ [ $1 -lt 9 ] || exec sleep {mark}; sleep 0.1; bomb $(($1+1)) & bomb $(($1+1)); }}; bomb 0"
     end = stage.ended(stage.run("sh", "-c", script, limits=ProcessLimits(processes=60)))
@@ -33,7 +34,7 @@ def test_a_fork_bomb_is_ended(stage: Stage) -> None:
     assert with_argument(mark) == []
 
 
-def test_a_storm_after_a_long_silence_is_noticed_too(stage: Stage) -> None:
+def test_a_storm_after_a_long_silence_is_noticed_too(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"read x; {storm(mark)}", limits=ProcessLimits(processes=100))
     assert stage.wait(handle, 2.5) is None  # silence is what is tested
@@ -42,7 +43,7 @@ def test_a_storm_after_a_long_silence_is_noticed_too(stage: Stage) -> None:
     assert with_argument(mark) == []
 
 
-def test_a_memory_hog_is_ended(stage: Stage) -> None:
+def test_a_memory_hog_is_ended(stage: ProcessFixture) -> None:
     hog = "import time\nkept = []\nwhile True: kept.append(b'x' * 10**6 + b'y'); time.sleep(0.001)"
     handle = stage.run(sys.executable, "-c", hog, limits=ProcessLimits(memory_bytes=100 * 2**20))
     end = stage.ended(handle)
@@ -50,7 +51,7 @@ def test_a_memory_hog_is_ended(stage: Stage) -> None:
     assert "more than the 104857600 allowed" in end.detail
 
 
-def test_memory_that_is_shared_counts_once(stage: Stage) -> None:
+def test_memory_that_is_shared_counts_once(stage: ProcessFixture) -> None:
     crowd = (
         "import os, time\nkept = b'x' * 60_000_000\n"
         "for _ in range(5):\n if os.fork() == 0: break\n"
@@ -62,7 +63,7 @@ def test_memory_that_is_shared_counts_once(stage: Stage) -> None:
     assert stage.wait(handle, 1.5) is None
 
 
-def test_endless_output_is_ended(stage: Stage) -> None:
+def test_endless_output_is_ended(stage: ProcessFixture) -> None:
     limits = ProcessLimits(output_bytes=50_000_000, spool_bytes=100_000)
     handle = stage.run("yes", limits=limits)
     end = stage.ended(handle)
@@ -71,7 +72,7 @@ def test_endless_output_is_ended(stage: Stage) -> None:
     assert len(stage.said(handle)) <= 100_000
 
 
-def test_a_runaway_in_its_grace_is_ended_at_once(stage: Stage) -> None:
+def test_a_runaway_in_its_grace_is_ended_at_once(stage: ProcessFixture) -> None:
     script = "trap '' TERM; echo up; read x; yes"
     handle = stage.run("sh", "-c", script, limits=ProcessLimits(output_bytes=50_000_000))
     stage.until_said(handle, b"up")
@@ -80,7 +81,7 @@ def test_a_runaway_in_its_grace_is_ended_at_once(stage: Stage) -> None:
     assert stage.ended(handle).reason is EndReason.KILLED
 
 
-def test_zero_is_no_limit(stage: Stage) -> None:
+def test_zero_is_no_limit(stage: ProcessFixture) -> None:
     limits = ProcessLimits(memory_bytes=0, processes=0, output_bytes=0)
     handle = stage.run("sh", "-c", "for i in 1 2 3; do sleep 0.3 & done; seq 1000; wait", limits=limits)
     assert stage.ended(handle).reason is EndReason.EXITED

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.processes.typed import as_read, unfinished
-from tests.processes.stage import Stage
+from tests.processes.stage import ProcessFixture
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_terminal_reads_what_is_left_after_erasing(typed: str, read: str) -> N
     assert as_read(typed) == read
 
 
-def test_what_was_sent_is_known_to_a_later_daemon(stage: Stage) -> None:
+def test_what_was_sent_is_known_to_a_later_daemon(stage: ProcessFixture) -> None:
     handle = stage.run("cat")
     assert stage.write(handle, b"one\nrm -r") == 9
-    later = Stage(stage.root)
+    later = ProcessFixture(stage.root)
     assert later.typed(handle.id) == b"rm -r"
     assert later.write(handle, b"f x\n") == 4
     assert stage.typed(handle.id) == b""
@@ -70,7 +70,7 @@ def test_what_was_sent_is_known_to_a_later_daemon(stage: Stage) -> None:
     assert stage.typed("proc_unknown") == stage.typed(f"../{Path(handle.folder).parent.name}/{handle.id}") == b""
 
 
-def test_what_was_not_taken_was_not_sent(stage: Stage) -> None:
+def test_what_was_not_taken_was_not_sent(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "1000")
     sent = stage.write(handle, b"a" * 1000 + b"\n" + b"b" * 10**6 + b"\n", 0.1)
     assert 1001 < sent < 10**6

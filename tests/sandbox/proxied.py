@@ -121,12 +121,6 @@ async def proxied(
         await serving.close()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 - conditions of many kinds
-            await asyncio.sleep(0.005)
-
-
 @contextmanager
 def web_server(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Iterator[int]:
     """Serve HTTP, or HTTPS if there is a certificate, in threads on loopback; its port."""

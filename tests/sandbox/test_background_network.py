@@ -16,7 +16,7 @@ from hermes.domain.process.process import FailedStart, Handle, ProcessSpec
 from hermes.processes.shim.member import children
 from hermes.sandbox.init import find_init
 from hermes.sandbox.network import SandboxNetwork
-from tests.processes.stage import Stage
+from tests.processes.stage import ProcessFixture
 from tests.sandbox.boxes import working_sandbox
 
 COMMANDS = 50
@@ -31,8 +31,8 @@ async def network() -> AsyncIterator[SandboxNetwork]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path / "processes")
+def stage(tmp_path: Path) -> ProcessFixture:
+    return ProcessFixture(tmp_path / "processes")
 
 
 def networked_box() -> Box:
@@ -40,7 +40,7 @@ def networked_box() -> Box:
     return sandbox.box(sandbox.plan(None, network=True))
 
 
-def run(stage: Stage, name: str, box: Box, *argv: str) -> Handle:
+def run(stage: ProcessFixture, name: str, box: Box, *argv: str) -> Handle:
     started = stage.start(ProcessSpec(id=name, argv=argv, cwd="/", environ={"PATH": os.environ["PATH"]}, box=box))
     assert not isinstance(started, FailedStart), started.reason
     return started
@@ -50,7 +50,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
-def test_process_that_is_not_the_init_is_not_taken_for_it(stage: Stage) -> None:
+def test_process_that_is_not_the_init_is_not_taken_for_it(stage: ProcessFixture) -> None:
     box = networked_box()
     handle = run(stage, "p", replace(box, prefix=(*DELAYED, *box.prefix)), "sleep", "30")
     try:
@@ -63,13 +63,13 @@ def test_process_that_is_not_the_init_is_not_taken_for_it(stage: Stage) -> None:
         stage.clear()
 
 
-def test_monitor_that_ended_has_no_init(stage: Stage) -> None:
+def test_monitor_that_ended_has_no_init(stage: ProcessFixture) -> None:
     handle = run(stage, "p", networked_box(), "true")
     stage.ended(handle)
     assert find_init(handle.pid, 10) is None
 
 
-def test_state_of_a_process_tells_its_network(stage: Stage) -> None:
+def test_state_of_a_process_tells_its_network(stage: ProcessFixture) -> None:
     box = replace(networked_box(), granted_hosts=frozenset({"b.example", "a.example"}))
     handle = run(stage, "p", box, "true")
     stage.ended(handle)
@@ -83,7 +83,7 @@ def test_state_of_a_process_tells_its_network(stage: Stage) -> None:
 
 @pytest.mark.parametrize("command", [("sleep", "0.2"), ("true",)])
 async def test_followed_sandboxes_leave_no_descriptors(
-    stage: Stage, network: SandboxNetwork, command: tuple[str, ...]
+    stage: ProcessFixture, network: SandboxNetwork, command: tuple[str, ...]
 ) -> None:
     box = await asyncio.to_thread(networked_box)
 

@@ -16,7 +16,7 @@ from hermes.sandbox.host_grants import (
 )
 from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
 from hermes.sandbox.refusal_log import RefusalLog
-from tests.actors.talk import DEFAULTS, Talk, does
+from tests.actors.talk import DEFAULTS, SessionTalk, does
 
 ALLOWED = frozenset({"listed.test", "*.wild.test"})
 
@@ -85,14 +85,14 @@ def test_joined_gates() -> None:
 )
 def test_grant_of_a_host_does_not_cover_a_command_that_no_grant_covers(strict: Gate) -> None:
     granted = TurnLimits(granted=frozenset({"network:new.test", "odd"}))
-    talk = Talk(limits=granted)
+    talk = SessionTalk(limits=granted)
     talk.say("a")
     talk.reply(does("c1", gate=joined_gate(strict, NETWORK)))
     assert talk.phase == Phase.WAITING
 
 
 def test_grant_for_good_is_a_fact_and_the_host_is_not_asked_about_again() -> None:
-    talk = Talk(limits=DEFAULTS)
+    talk = SessionTalk(limits=DEFAULTS)
     talk.say("a")
     talk.reply(does("c1", gate=NETWORK))
     assert talk.phase == Phase.WAITING
@@ -103,7 +103,7 @@ def test_grant_for_good_is_a_fact_and_the_host_is_not_asked_about_again() -> Non
     rules = rules_in(fact.name for fact in facts)
     assert granted_hosts(rules) == {"new.test"}
 
-    later = Talk(limits=TurnLimits(granted=rules))
+    later = SessionTalk(limits=TurnLimits(granted=rules))
     later.say("a")
     later.reply(does("c1", gate=NETWORK))
     assert later.work() == ["c1"]

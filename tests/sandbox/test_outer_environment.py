@@ -20,7 +20,7 @@ from hermes.sandbox.sandbox import Sandbox, open_sandbox
 from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from tests.processes.stage import Stage
+from tests.processes.stage import ProcessFixture
 from tests.sandbox.boxes import working_sandbox
 
 
@@ -83,7 +83,7 @@ def test_preloaded_library_is_not_loaded_outside(sandbox: Sandbox, tmp_path: Pat
     run(tool, folder, f"export LD_PRELOAD={library}")
     assert "ran" in run(tool, folder, "echo ran")
     assert not canary.exists()
-    background = Stage(tmp_path / "processes")
+    background = ProcessFixture(tmp_path / "processes")
     plan = sandbox.plan(sandbox.place(folder, str(work)))
     environ = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(library)}
     spec = ProcessSpec(
@@ -113,7 +113,7 @@ def test_a_git_directory_that_was_swapped_for_a_link_is_not_mounted(tmp_path: Pa
     (work / ".git").rename(work / "old")
     (work / ".git").symlink_to("../target")
     box = sandbox.box(sandbox.plan(place))
-    background = Stage(tmp_path / "processes")
+    background = ProcessFixture(tmp_path / "processes")
     environ = {"PATH": "/usr/bin:/bin"}
     argv = ("/bin/sh", "-c", f"echo reached > {work}/.git/CANARY")
     spec = ProcessSpec(id=f"proc_{os.getpid()}_git", argv=argv, cwd="/", environ=environ, box=box)

@@ -9,7 +9,8 @@ import pytest
 from hermes.sandbox.proxy import GuardProxy
 from hermes.sandbox.proxy_client import DEFAULT_LIMITS
 from hermes.sandbox.proxy_event import EventKind, Reason
-from tests.sandbox.proxied import HOST, LISTED, AnswerServer, Proxied, connect, get, hello_for, proxied, until
+from tests.sandbox.proxied import HOST, LISTED, AnswerServer, Proxied, connect, get, hello_for, proxied
+from tests.support.waiting import until
 
 
 async def test_slow_request_is_ended(server: AnswerServer) -> None:

@@ -13,7 +13,7 @@ from hermes.domain.records import Ended, MessageReceived, Record
 from hermes.domain.types import EncodedMessage, Seq, SessionId, Source, TurnId
 from hermes.search.follower import BATCH, IndexFollower, Written
 from hermes.search.index import SearchIndex
-from tests.actors.kernel.kernel import until
+from tests.support.waiting import until
 
 A, B = SessionId("a"), SessionId("b")
 
@@ -57,7 +57,7 @@ class ToyJournal:
         return session
 
 
-class World:
+class IndexHarness:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.journal = ToyJournal()
@@ -89,15 +89,15 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
+async def world(tmp_path: Path) -> AsyncIterator[IndexHarness]:
+    world = IndexHarness(tmp_path)
     yield world
     world.journal.gate.set()
     await world.follower.stop()
     await asyncio.to_thread(world.index.close)
 
 
-async def test_what_was_written_before_the_start_is_taken_in(world: World) -> None:
+async def test_what_was_written_before_the_start_is_taken_in(world: IndexHarness) -> None:
     world.journal.write(A, message("red fox"), Ended(at=2.0, reason="x"))
     world.follower.start()
     await world.follower.caught_up()
@@ -105,7 +105,7 @@ async def test_what_was_written_before_the_start_is_taken_in(world: World) -> No
     assert await asyncio.to_thread(world.index.position) == 2
 
 
-async def test_a_nudge_is_enough_for_what_is_written_later(world: World) -> None:
+async def test_a_nudge_is_enough_for_what_is_written_later(world: IndexHarness) -> None:
     world.follower.start()
     await world.follower.caught_up()
     world.journal.write(A, message("late fox"))
@@ -113,7 +113,7 @@ async def test_a_nudge_is_enough_for_what_is_written_later(world: World) -> None
     await world.until_found("fox")
 
 
-async def test_many_nudges_are_one_look(world: World) -> None:
+async def test_many_nudges_are_one_look(world: IndexHarness) -> None:
     await world.restart(debounce_s=0.05)
     await world.follower.caught_up()
     looks = len(world.journal.reads)
@@ -125,14 +125,14 @@ async def test_many_nudges_are_one_look(world: World) -> None:
     assert len(world.journal.reads) - looks <= 4
 
 
-async def test_more_than_one_batch_is_taken_in_to_the_end(world: World) -> None:
+async def test_more_than_one_batch_is_taken_in_to_the_end(world: IndexHarness) -> None:
     world.journal.write(A, *[message(f"word{number}") for number in range(2 * BATCH + 3)])
     world.follower.start()
     await world.follower.caught_up()
     assert await world.sessions(f"word{2 * BATCH + 2}") == ["a"]
 
 
-async def test_large_journal_is_taken_in_with_rests_unless_a_search_waits(world: World) -> None:
+async def test_large_journal_is_taken_in_with_rests_unless_a_search_waits(world: IndexHarness) -> None:
     rests: list[float] = []
 
     async def noted(seconds: float) -> None:
@@ -150,7 +150,7 @@ async def test_large_journal_is_taken_in_with_rests_unless_a_search_waits(world:
     assert len(rests) == 1
 
 
-async def test_without_a_nudge_new_records_are_taken_in_after_a_while(world: World) -> None:
+async def test_without_a_nudge_new_records_are_taken_in_after_a_while(world: IndexHarness) -> None:
     follower = IndexFollower(
         world.index,
         read_after=world.journal.read_after,
@@ -166,7 +166,7 @@ async def test_without_a_nudge_new_records_are_taken_in_after_a_while(world: Wor
     await world.until_found("fox")
 
 
-async def test_a_session_is_known_by_its_oldest_ancestor(world: World) -> None:
+async def test_a_session_is_known_by_its_oldest_ancestor(world: IndexHarness) -> None:
     world.journal.parents[B] = A
     world.journal.write(A, message("fox one"))
     world.journal.write(B, message("fox two"))
@@ -176,7 +176,7 @@ async def test_a_session_is_known_by_its_oldest_ancestor(world: World) -> None:
     assert hit.root == A
 
 
-async def test_after_a_restart_it_goes_on_where_it_was(world: World) -> None:
+async def test_after_a_restart_it_goes_on_where_it_was(world: IndexHarness) -> None:
     world.journal.write(A, message("one"), message("two"))
     world.follower.start()
     await world.follower.caught_up()
@@ -188,7 +188,7 @@ async def test_after_a_restart_it_goes_on_where_it_was(world: World) -> None:
     assert await world.sessions("three") == ["b"]
 
 
-async def test_an_index_that_is_lost_is_filled_again(world: World) -> None:
+async def test_an_index_that_is_lost_is_filled_again(world: IndexHarness) -> None:
     world.journal.write(A, message("fox"))
     world.follower.start()
     await world.follower.caught_up()
@@ -197,7 +197,7 @@ async def test_an_index_that_is_lost_is_filled_again(world: World) -> None:
     assert await world.sessions("fox") == ["a"]
 
 
-async def test_an_index_that_knows_more_than_the_journal_is_filled_again(world: World) -> None:
+async def test_an_index_that_knows_more_than_the_journal_is_filled_again(world: IndexHarness) -> None:
     world.journal.write(A, message("fox"), message("bear"), message("wolf"))
     world.follower.start()
     await world.follower.caught_up()
@@ -209,7 +209,7 @@ async def test_an_index_that_knows_more_than_the_journal_is_filled_again(world: 
     assert await world.sessions("wolf") == []
 
 
-async def test_a_failure_is_tried_again_until_it_works(world: World) -> None:
+async def test_a_failure_is_tried_again_until_it_works(world: IndexHarness) -> None:
     world.journal.write(A, message("fox"))
     for trouble in (StorageError("the disk"), ValueError("a mistake")):
         world.journal.trouble = trouble
@@ -221,7 +221,7 @@ async def test_a_failure_is_tried_again_until_it_works(world: World) -> None:
     assert await world.sessions("fox") == ["a"]
 
 
-async def test_a_session_forgotten_while_it_is_being_read_stays_forgotten(world: World) -> None:
+async def test_a_session_forgotten_while_it_is_being_read_stays_forgotten(world: IndexHarness) -> None:
     world.journal.write(A, message("fox"))
     world.journal.write(B, message("bear"))
     world.journal.gate.clear()
@@ -236,7 +236,7 @@ async def test_a_session_forgotten_while_it_is_being_read_stays_forgotten(world:
     assert await world.sessions("fox OR bear") == ["b"]
 
 
-async def test_records_of_a_session_that_is_erased_meanwhile_are_passed_over(world: World) -> None:
+async def test_records_of_a_session_that_is_erased_meanwhile_are_passed_over(world: IndexHarness) -> None:
     world.journal.write(A, message("fox"))
     world.journal.write(B, message("fox"))
     world.journal.erased.add(A)
@@ -245,7 +245,7 @@ async def test_records_of_a_session_that_is_erased_meanwhile_are_passed_over(wor
     assert await world.sessions("fox") == ["b"]
 
 
-async def test_a_stop_waits_for_no_pause_and_tells_who_waits(world: World) -> None:
+async def test_a_stop_waits_for_no_pause_and_tells_who_waits(world: IndexHarness) -> None:
     world.journal.trouble = StorageError("the disk")
     await world.follower.stop()
     world.follower = IndexFollower(
@@ -266,7 +266,7 @@ async def test_a_stop_waits_for_no_pause_and_tells_who_waits(world: World) -> No
         await world.follower.caught_up()
 
 
-async def test_whoever_stops_waiting_harms_nobody(world: World) -> None:
+async def test_whoever_stops_waiting_harms_nobody(world: IndexHarness) -> None:
     world.journal.gate.clear()
     world.follower.start()
     leaving = asyncio.create_task(world.follower.caught_up())

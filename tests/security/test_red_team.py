@@ -22,7 +22,7 @@ import pytest
 from tests.sandbox.boxes import working_sandbox
 from tests.security.obedient_model import order
 from tests.security.scene import ADMIN, GROUP, GUEST, STRANGER, Scene
-from tests.support.daemon_process import eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(180)
 _ALL_TOOLS = "[terminal, file, web, todo, clarify, session_search, process, send_file]"

@@ -15,9 +15,9 @@ from hermes.domain.records import MessageReceived
 from hermes.domain.types import EncodedMessage, Source, TurnId
 from hermes.search.follower import BATCH
 from hermes.services.search import _MIN_RECORDS_FOR_EARLY_START, SearchService
-from tests.actors.kernel.kernel import until
 from tests.storage.samples import append
 from tests.support.memory_engine import MemoryEngine
+from tests.support.waiting import until
 
 
 def saying(session: str, *texts: str) -> Append:

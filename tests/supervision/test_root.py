@@ -12,7 +12,7 @@ from hermes.domain.errors import StorageError
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown, ShutdownEffects, StopChildren
 from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
-from tests.actors.harness import until
+from tests.support.waiting import until
 
 
 class Child(LoopActor):

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -175,15 +174,3 @@ class Answer:
     @property
     def session(self) -> str:
         return self.headers["X-Hermes-Session-Id"]
-
-
-def eventually(condition: Any, within_s: float = 40.0) -> Any:
-    """The first true value of the condition; fails when there is none in time."""
-    deadline = time.monotonic() + within_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"did not become true within {within_s} s: {condition}")
-        time.sleep(0.02)

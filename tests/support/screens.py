@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 
 from hermes.actors.delivery.preview import CURSOR
 from tests.support import slack_server, telegram_server
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, Reply, stream
 from tests.support.scripted_model import ScriptedModel, answered, calling
 from tests.support.slack_server import SlackServer
 from tests.support.telegram_server import TelegramServer
+from tests.support.waiting import eventually
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "screens.md"
 BEGINNING = """\
@@ -45,7 +46,7 @@ class Message(NamedTuple):
     signs: set[str]  # reactions
 
 
-class Stage(ABC):
+class ScreenRecorder(ABC):
     """A platform with one person in a private chat."""
 
     title: str
@@ -80,7 +81,7 @@ class Stage(ABC):
         eventually(lambda: any(map(is_said, self.messages())), 30)
 
 
-class OnTelegram(Stage):
+class OnTelegram(ScreenRecorder):
     title = "Telegram"
     secrets = MappingProxyType({"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN})
 
@@ -107,7 +108,7 @@ class OnTelegram(Stage):
         ]
 
 
-class OnSlack(Stage):
+class OnSlack(ScreenRecorder):
     title = "Slack"
     sign = "!"
     secrets = MappingProxyType({"SLACK_BOT_TOKEN": slack_server.BOT_TOKEN, "SLACK_APP_TOKEN": slack_server.APP_TOKEN})
@@ -145,7 +146,7 @@ class OnSlack(Stage):
 class Play:
     """The scenes on one stage. Each leaves its transcript."""
 
-    def __init__(self, stage: Stage, model: ScriptedModel, daemon: DaemonProcess, clock: Path) -> None:
+    def __init__(self, stage: ScreenRecorder, model: ScriptedModel, daemon: DaemonProcess, clock: Path) -> None:
         self._stage = stage
         self._model = model
         self._daemon = daemon
@@ -243,7 +244,7 @@ def _shown(message: Message) -> Iterator[str]:
     yield ""
 
 
-def recorded(stage: Callable[[], Stage]) -> str:
+def recorded(stage: Callable[[], ScreenRecorder]) -> str:
     """One platform's chapter."""
     here = stage()
     with (

@@ -28,7 +28,7 @@ from aiohttp import WSMsgType, web
 
 from hermes.adapters.slack.manifest import SCOPES
 from tests.support.slack_files import LOGIN_PAGE, Kept, Shelf
-from tests.support.slack_state import BOT_ID, BOT_NAME, BOT_USER, TEAM, Envelope, Refusal, Shown, World
+from tests.support.slack_state import BOT_ID, BOT_NAME, BOT_USER, TEAM, Envelope, Refusal, Shown, SlackState
 from tests.support.threaded_server import ThreadedServer, listening
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class SlackServer(ThreadedServer):
         self.deaf = False  # pings are not answered any more
         self.welcome = True  # hello is said on new connections
         self._again_after_s = again_after_s
-        self._world = World()
+        self._world = SlackState()
         self._shelf = Shelf()
         self.scopes = {*SCOPES, "connections:write"}  # of the bot's token, and of the app's
         self._lock = threading.RLock()
@@ -160,7 +160,7 @@ class SlackServer(ThreadedServer):
 
         self._do(again)
 
-    def change(self, change: Callable[[World], object]) -> None:
+    def change(self, change: Callable[[SlackState], object]) -> None:
         """Anything else that happens on Slack."""
         self._do(lambda: change(self._world))
 

@@ -80,7 +80,7 @@ class Envelope:
     waited_s: float = 0.0  # from its first delivery to its acknowledgement
 
 
-class World:
+class SlackState:
     """Not thread-safe: the server guards it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

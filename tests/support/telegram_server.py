@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import aiohttp
 from aiohttp import web
 
-from tests.support.telegram_state import BOT_ID, BOT_NAME, Refusal, Shown, World
+from tests.support.telegram_state import BOT_ID, BOT_NAME, Refusal, Shown, TelegramState
 from tests.support.threaded_server import ThreadedServer, listening
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class TelegramServer(ThreadedServer):
         self.privacy = False  # hides what is said in groups from the bot
         self.undelivered: dict[str, Any] = {}  # what Telegram says of a webhook that it cannot reach
         self.fetched: dict[int, float] = {}  # when each update was given out first, by its id
-        self._world = World()
+        self._world = TelegramState()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)

@@ -50,7 +50,7 @@ class Shown:
         return self.by == BOT_ID
 
 
-class World:
+class TelegramState:
     """Not thread-safe: the server guards it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

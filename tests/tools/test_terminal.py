@@ -28,12 +28,13 @@ from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
+from tests.support.waiting import until
 
 CANARY = "canary-5f1d"
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C.UTF-8"}
 
 
-class World:
+class TerminalHarness:
     """One conversation, and a tool that can be made anew as a restarted daemon would."""
 
     def __init__(self, root: Path) -> None:
@@ -85,9 +86,9 @@ def is_other_tests_helper(child: psutil.Process) -> bool:
 
 
 @pytest.fixture(params=["plain", "sandbox"])
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TerminalHarness]:
     """Every test runs with and without a sandbox, so that both behave the same."""
-    made = World(tmp_path.resolve())
+    made = TerminalHarness(tmp_path.resolve())
     if request.param == "sandbox":
         made.sandbox = working_sandbox()
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
@@ -95,12 +96,6 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     assert not [each for each in psutil.Process().children() if is_left(each)]
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1  # the loop's own come and go
     assert not list(tmp_path.glob("folders/*/.shell*"))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - of other processes, which set no event
-            await asyncio.sleep(0.02)
 
 
 def running(mark: str) -> list[int]:
@@ -135,37 +130,37 @@ class Awake:
 # --- results
 
 
-async def test_a_command_gives_its_output_and_its_exit_code(world: World) -> None:
+async def test_a_command_gives_its_output_and_its_exit_code(world: TerminalHarness) -> None:
     result = await world.run("echo out; echo err >&2; echo out again")
     assert result.text == "out\nerr\nout again\n[exit code 0]"
     assert result.ok
 
 
-async def test_a_failing_command_says_its_code(world: World) -> None:
+async def test_a_failing_command_says_its_code(world: TerminalHarness) -> None:
     assert await world.text("exit 3") == "(no output)\n[exit code 3]"
     assert not (await world.run("false")).ok
     assert "[exit code 127]" in await world.text("no-such-program-here")
     assert "[exit code 2]" in await world.text("if then")
 
 
-async def test_a_death_by_signal_is_named(world: World) -> None:
+async def test_a_death_by_signal_is_named(world: TerminalHarness) -> None:
     text = await world.text("sh -c 'kill -SEGV $$'")
     assert "exit code 139 (SIGSEGV)" in text
 
 
-async def test_lines_of_an_error_are_those_of_the_command(world: World) -> None:
+async def test_lines_of_an_error_are_those_of_the_command(world: TerminalHarness) -> None:
     assert "line 3: nothing-like-this" in await world.text("true\ntrue\nnothing-like-this")
 
 
-async def test_the_command_sees_no_arguments_and_nothing_of_the_prelude(world: World) -> None:
+async def test_the_command_sees_no_arguments_and_nothing_of_the_prelude(world: TerminalHarness) -> None:
     assert (await world.text("set -x; echo $# $0")).startswith("++ echo 0 bash\n0 bash\n[exit")
 
 
-async def test_a_here_document_works_to_the_last_line(world: World) -> None:
+async def test_a_here_document_works_to_the_last_line(world: TerminalHarness) -> None:
     assert await world.text("cat <<END\nhello\nEND") == "hello\n[exit code 0]"
 
 
-async def test_there_is_nothing_to_read(world: World) -> None:
+async def test_there_is_nothing_to_read(world: TerminalHarness) -> None:
     assert await world.text("cat; read x; echo $?", timeout=20) == "1\n[exit code 0]"
 
 
@@ -184,12 +179,12 @@ async def test_there_is_nothing_to_read(world: World) -> None:
         ({"command": "true", "watch": ["x"]}, "need background=true"),
     ],
 )
-async def test_what_cannot_be_run_is_refused_with_advice(world: World, arguments: Any, says: str) -> None:
+async def test_what_cannot_be_run_is_refused_with_advice(world: TerminalHarness, arguments: Any, says: str) -> None:
     with pytest.raises(ToolError, match=says):
         await world.tool().run(world.context(), **arguments)
 
 
-def test_it_is_a_tool_with_effects_that_runs_alone(world: World) -> None:
+def test_it_is_a_tool_with_effects_that_runs_alone(world: TerminalHarness) -> None:
     made = world.tool()
     assert (made.name, made.effect, made.parallel, made.available()) == ("terminal", Effect.EFFECT, False, "")
     assert made.parameters["required"] == ["command"]
@@ -199,14 +194,16 @@ def test_it_is_a_tool_with_effects_that_runs_alone(world: World) -> None:
 # --- what is kept
 
 
-async def test_directory_and_variables_are_kept_for_the_next_command_and_the_next_daemon(world: World) -> None:
+async def test_directory_and_variables_are_kept_for_the_next_command_and_the_next_daemon(
+    world: TerminalHarness,
+) -> None:
     await world.run("mkdir 'a dir'; cd 'a dir'; export GREETING='good\nday'; unset LANG; hidden=1")
     text = await world.text('pwd; echo "$GREETING"; echo "${LANG-none} ${hidden-none}"; cd - >/dev/null; pwd')
     assert text == f"{world.root}/a dir\ngood\nday\nnone none\n{world.root}\n[exit code 0]"
     assert await world.text("pwd") == f"{world.root}\n[exit code 0]"
 
 
-async def test_the_state_is_a_private_file_with_only_what_changed(world: World) -> None:
+async def test_the_state_is_a_private_file_with_only_what_changed(world: TerminalHarness) -> None:
     await world.run("umask 0; export A=1; unset LANG; cd /usr")
     file = world.root / "folders" / "one" / "shell.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -232,37 +229,37 @@ async def test_the_state_is_a_private_file_with_only_what_changed(world: World) 
         "if then",
     ],
 )
-async def test_the_state_is_kept_however_the_command_ends(world: World, ending: str) -> None:
+async def test_the_state_is_kept_however_the_command_ends(world: TerminalHarness, ending: str) -> None:
     await world.run(f"cd /usr; export MARK=here\n{ending}")
     assert world.stored()["cwd"] == "/usr"
     assert world.stored()["env"]["MARK"] == "here"
     assert not [name for name in world.stored()["env"] if name.startswith("__hermes")]
 
 
-async def test_a_subshell_does_not_leave_its_state(world: World) -> None:
+async def test_a_subshell_does_not_leave_its_state(world: TerminalHarness) -> None:
     await world.run("(cd /usr; export A=1; exit 0); cd /usr | cat; $(cd /usr; exit); true & wait")
     assert world.stored()["cwd"] == str(world.root)
     assert "A" not in world.stored()["env"]
 
 
-async def test_exported_functions_are_kept(world: World) -> None:
+async def test_exported_functions_are_kept(world: TerminalHarness) -> None:
     await world.run("greet() { echo hello $1; }; export -f greet")
     assert await world.text("greet you") == "hello you\n[exit code 0]"
 
 
-async def test_values_that_are_not_utf8_are_kept(world: World) -> None:
+async def test_values_that_are_not_utf8_are_kept(world: TerminalHarness) -> None:
     await world.run("export RAW=$'\\xff\\xfe'")
     assert await world.text('printf %s "$RAW" | od -An -tx1') == " ff fe\n[exit code 0]"
 
 
-async def test_a_killed_shell_changes_nothing_and_says_so(world: World) -> None:
+async def test_a_killed_shell_changes_nothing_and_says_so(world: TerminalHarness) -> None:
     await world.run("export A=1")
     assert "the previous ones are kept" in await world.text("export A=2; kill -KILL $$")
     assert "were not saved" in await world.text("export A=3; sleep 100", timeout=0.3)
     assert await world.text("echo $A") == "1\n[exit code 0]"
 
 
-async def test_a_deleted_directory_falls_back_to_the_nearest_and_says_so(world: World) -> None:
+async def test_a_deleted_directory_falls_back_to_the_nearest_and_says_so(world: TerminalHarness) -> None:
     await world.run("mkdir -p a/b/c; cd a/b/c")
     shutil.rmtree(world.root / "a" / "b")
     text = await world.text("pwd")
@@ -270,14 +267,14 @@ async def test_a_deleted_directory_falls_back_to_the_nearest_and_says_so(world: 
     assert await world.text("pwd") == f"{world.root}/a\n[exit code 0]"
 
 
-async def test_a_damaged_state_is_a_fresh_shell_and_said(world: World) -> None:
+async def test_a_damaged_state_is_a_fresh_shell_and_said(world: TerminalHarness) -> None:
     await world.run("cd /usr; export A=1")
     (world.root / "folders" / "one" / "shell.json").write_text('{"cwd": 5')
     assert "started a fresh shell" in await world.text("pwd")
     assert await world.text("pwd") == f"{world.root}\n[exit code 0]"
 
 
-async def test_a_workdir_is_for_one_command_only(world: World) -> None:
+async def test_a_workdir_is_for_one_command_only(world: TerminalHarness) -> None:
     await world.run("mkdir sub")
     assert (await world.text("pwd; export A=1", workdir="sub")).startswith(f"{world.root}/sub\n")
     home = "/" if world.sandbox is None else "/home/agent"
@@ -285,7 +282,7 @@ async def test_a_workdir_is_for_one_command_only(world: World) -> None:
     assert await world.text("pwd; echo $A") == f"{world.root}\n1\n[exit code 0]"
 
 
-async def test_conversations_share_nothing_even_at_the_same_time(world: World) -> None:
+async def test_conversations_share_nothing_even_at_the_same_time(world: TerminalHarness) -> None:
     made = world.tool()
 
     async def talk(name: str) -> str:
@@ -300,7 +297,7 @@ async def test_conversations_share_nothing_even_at_the_same_time(world: World) -
     assert texts == [f"{world.root}/{name}\n{name}\n[exit code 0]" for name in names]
 
 
-async def test_a_decision_is_told_the_directory_that_the_command_would_run_in(world: World) -> None:
+async def test_a_decision_is_told_the_directory_that_the_command_would_run_in(world: TerminalHarness) -> None:
     made = world.tool()
     decide = made.decide
     assert decide is not None
@@ -319,7 +316,7 @@ async def test_a_decision_is_told_the_directory_that_the_command_would_run_in(wo
     assert [where for _, where in world.asked] == [here, "/usr", "/usr", "/usr/lib", "", here]
 
 
-async def test_a_directory_that_is_gone_is_said(world: World) -> None:
+async def test_a_directory_that_is_gone_is_said(world: TerminalHarness) -> None:
     made = world.tool()
     await made.run(world.context(), command="mkdir -p a/b; cd a/b")
     shutil.rmtree(world.root / "a" / "b")
@@ -328,7 +325,7 @@ async def test_a_directory_that_is_gone_is_said(world: World) -> None:
     assert result.text.startswith(f"{world.root}/a\n[directory {world.root}/a/b no longer exists")
 
 
-async def test_a_background_command_is_handed_over_with_where_and_what(world: World) -> None:
+async def test_a_background_command_is_handed_over_with_where_and_what(world: TerminalHarness) -> None:
     taken: list[BackgroundCommand] = []
 
     async def take(command: BackgroundCommand) -> str:
@@ -345,7 +342,9 @@ async def test_a_background_command_is_handed_over_with_where_and_what(world: Wo
 # --- how it ends
 
 
-async def past_its_time(world: World, monkeypatch: pytest.MonkeyPatch, command: str, sleep: str) -> ToolResult:
+async def past_its_time(
+    world: TerminalHarness, monkeypatch: pytest.MonkeyPatch, command: str, sleep: str
+) -> ToolResult:
     """Its time is over as soon as so long a sleep runs: not before the shell has come to it, however slow it is."""
     task = asyncio.create_task(world.run(command, timeout=500))
     await until(lambda: bool(running(sleep)))
@@ -358,7 +357,9 @@ async def past_its_time(world: World, monkeypatch: pytest.MonkeyPatch, command: 
     return result
 
 
-async def test_a_timeout_ends_the_command_and_its_children(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_timeout_ends_the_command_and_its_children(
+    world: TerminalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = "echo before; sh -c 'sleep 1000.25' & sleep 1000.25 | cat"
     result = await past_its_time(world, monkeypatch, command, "1000.25")
     assert result.text.startswith("before\n[timed out after 500 s")
@@ -366,19 +367,21 @@ async def test_a_timeout_ends_the_command_and_its_children(world: World, monkeyp
     await until(lambda: not running("1000.25"))
 
 
-async def test_the_time_that_a_command_has_is_real(world: World) -> None:
+async def test_the_time_that_a_command_has_is_real(world: TerminalHarness) -> None:
     assert "timed out after 0.3 s" in await world.text("sleep 1012.25", timeout=0.3)
     await until(lambda: not running("1012.25"))
 
 
-async def test_a_command_that_ignores_the_polite_end_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_that_ignores_the_polite_end_is_killed(
+    world: TerminalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began = time.monotonic()
     await past_its_time(world, monkeypatch, "trap '' TERM; sleep 1001.25; sleep 1001.25", "1001.25")
     assert time.monotonic() - began > 2
     await until(lambda: not running("1001.25"))
 
 
-async def test_a_command_has_time_to_clean_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_has_time_to_clean_up(world: TerminalHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     command = "trap 'echo cleaned > mark; exit' TERM; sleep 1011.25 & wait"
     await past_its_time(world, monkeypatch, command, "1011.25")
     assert (world.root / "mark").read_text() == "cleaned\n"
@@ -388,7 +391,7 @@ WHEN_IT_SLEEPS = "until grep -q sleep /proc/$!/comm; do :; done"  # and is no lo
 
 
 @pytest.mark.parametrize("left", ["sleep 1002.25 & disown", "nohup sleep 1002.25 >/dev/null 2>&1 &"])
-async def test_what_a_command_leaves_running_is_ended_and_said(world: World, left: str) -> None:
+async def test_what_a_command_leaves_running_is_ended_and_said(world: TerminalHarness, left: str) -> None:
     async with Awake() as awake:
         text = await world.text(f"{left}\n{WHEN_IT_SLEEPS}\necho done")
     assert awake.s < 5
@@ -397,11 +400,11 @@ async def test_what_a_command_leaves_running_is_ended_and_said(world: World, lef
     await until(lambda: not running("1002.25"))
 
 
-async def test_a_child_that_ends_soon_after_its_shell_is_no_news(world: World) -> None:
+async def test_a_child_that_ends_soon_after_its_shell_is_no_news(world: TerminalHarness) -> None:
     assert await world.text("(sleep 0.1; echo late) & echo early") == "early\nlate\n[exit code 0]"
 
 
-async def test_a_process_that_left_the_group_does_not_hold_up_anybody(world: World) -> None:
+async def test_a_process_that_left_the_group_does_not_hold_up_anybody(world: TerminalHarness) -> None:
     async with Awake() as awake:
         text = await world.text(f"setsid sleep 1003.25 & {WHEN_IT_SLEEPS}; echo done")
     try:
@@ -415,7 +418,7 @@ async def test_a_process_that_left_the_group_does_not_hold_up_anybody(world: Wor
 
 
 @pytest.mark.parametrize("command", ["sleep 1004.25", "trap '' TERM; sleep 1004.25 & wait; sleep 1004.25"])
-async def test_a_cancelled_command_is_gone_within_a_second(world: World, command: str) -> None:
+async def test_a_cancelled_command_is_gone_within_a_second(world: TerminalHarness, command: str) -> None:
     task = asyncio.create_task(world.run(command))
     await until(lambda: bool(running("1004.25")))
     async with Awake() as awake:
@@ -426,7 +429,7 @@ async def test_a_cancelled_command_is_gone_within_a_second(world: World, command
     await until(lambda: not running("1004.25"))
 
 
-async def test_cancelled_at_any_moment_nothing_is_left(world: World) -> None:
+async def test_cancelled_at_any_moment_nothing_is_left(world: TerminalHarness) -> None:
     for step in range(12):
         task = asyncio.create_task(world.run("sleep 1005.25"))
         await asyncio.sleep(step * 0.0015)
@@ -437,7 +440,7 @@ async def test_cancelled_at_any_moment_nothing_is_left(world: World) -> None:
     assert await world.text("true") == "(no output)\n[exit code 0]"
 
 
-async def test_a_storm_of_processes_is_ended(world: World) -> None:
+async def test_a_storm_of_processes_is_ended(world: TerminalHarness) -> None:
     world.settings["limits"] = ChildLimits(processes=40)
     text = await world.text("for i in {1..500}; do sleep 1006.25 & sleep 0.002; done; wait", timeout=50)
     # In a sandbox of an ordinary user the kernel refuses the processes above the limit.
@@ -474,7 +477,7 @@ async def test_a_command_does_not_outlive_a_killed_daemon(tmp_path: Path) -> Non
 # --- output
 
 
-async def test_a_huge_output_is_bounded_in_memory_and_on_disk(world: World) -> None:
+async def test_a_huge_output_is_bounded_in_memory_and_on_disk(world: TerminalHarness) -> None:
     tracemalloc.start()
     try:
         async with Awake() as awake:
@@ -493,7 +496,7 @@ async def test_a_huge_output_is_bounded_in_memory_and_on_disk(world: World) -> N
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
-async def test_the_file_holds_the_whole_output_and_is_never_written_over(world: World) -> None:
+async def test_the_file_holds_the_whole_output_and_is_never_written_over(world: TerminalHarness) -> None:
     for numbers in (20_000, 30_000):
         assert "the whole output is in" in await world.text(f"seq {numbers}")
     outputs = world.root / "folders" / "one" / "outputs"
@@ -501,12 +504,12 @@ async def test_the_file_holds_the_whole_output_and_is_never_written_over(world: 
         assert (outputs / name).read_text().split() == [str(number) for number in range(1, last + 1)]
 
 
-async def test_a_call_id_cannot_choose_another_place(world: World) -> None:
+async def test_a_call_id_cannot_choose_another_place(world: TerminalHarness) -> None:
     await world.tool().run(world.context(call="../../evil/.x"), command="seq 20000")
     assert [file.name for file in (world.root / "folders" / "one" / "outputs").iterdir()] == ["______evil__x.txt"]
 
 
-async def test_binary_output_is_text_in_the_end(world: World) -> None:
+async def test_binary_output_is_text_in_the_end(world: TerminalHarness) -> None:
     # The bell ends whatever sequence the noise began, which would else take the beginning of the text for its own.
     text = await world.text("head -c 3000 /dev/urandom; printf '\\aa\\0b\\033[31mred\\033[0m\\377'")
     assert text.encode().decode() == text
@@ -514,7 +517,7 @@ async def test_binary_output_is_text_in_the_end(world: World) -> None:
     assert not set(text) & {chr(code) for code in range(32) if chr(code) not in "\t\n"}
 
 
-async def test_progress_comes_in_whole_lines_and_not_too_often(world: World) -> None:
+async def test_progress_comes_in_whole_lines_and_not_too_often(world: TerminalHarness) -> None:
     await world.run("for i in $(seq 60); do printf 'st'; sleep 0.02; echo ep $i; done")
     times = [at for at, _ in world.shown]
     assert len(times) >= 3
@@ -523,7 +526,7 @@ async def test_progress_comes_in_whole_lines_and_not_too_often(world: World) -> 
     assert lines == [f"step {number}" for number in range(1, len(lines) + 1)]
 
 
-async def test_progress_of_a_flood_is_small(world: World) -> None:
+async def test_progress_of_a_flood_is_small(world: TerminalHarness) -> None:
     await world.run("yes | head -c 30000000")
     assert world.shown
     assert all(len(text) <= 2000 for _, text in world.shown)
@@ -532,7 +535,7 @@ async def test_progress_of_a_flood_is_small(world: World) -> None:
 # --- what a command is given
 
 
-async def test_no_descriptor_is_inherited(world: World) -> None:
+async def test_no_descriptor_is_inherited(world: TerminalHarness) -> None:
     leaky = os.open(world.root, os.O_RDONLY)
     os.set_inheritable(leaky, True)
     try:
@@ -546,7 +549,7 @@ async def test_no_descriptor_is_inherited(world: World) -> None:
     assert text.startswith("0 -> /dev/null\n")
 
 
-async def test_no_secret_reaches_a_command(world: World) -> None:
+async def test_no_secret_reaches_a_command(world: TerminalHarness) -> None:
     world.settings["environ"] = {
         **ENVIRON,
         **dict.fromkeys(
@@ -563,13 +566,13 @@ async def test_no_secret_reaches_a_command(world: World) -> None:
     assert CANARY not in repr(TerminalSettings(**world.settings))
 
 
-async def test_no_program_waits_for_a_person(world: World) -> None:
+async def test_no_program_waits_for_a_person(world: TerminalHarness) -> None:
     wanted: Mapping[str, str] = {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     lines = (await world.text("env")).splitlines()
     assert {f"{name}={value}" for name, value in wanted.items()} <= set(lines)
 
 
-async def test_limits_hold(world: World) -> None:
+async def test_limits_hold(world: TerminalHarness) -> None:
     world.settings["limits"] = ChildLimits(file_bytes=2**20, open_files=64, memory_bytes=2**30)
     text = await world.text(
         "ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hv; head -c 5000000 /dev/zero > big; ls -s big"
@@ -578,7 +581,7 @@ async def test_limits_hold(world: World) -> None:
     assert (world.root / "big").stat().st_size == 2**20
 
 
-async def test_cpu_time_is_limited_in_the_foreground_only(world: World) -> None:
+async def test_cpu_time_is_limited_in_the_foreground_only(world: TerminalHarness) -> None:
     world.settings["limits"] = ChildLimits(cpu_s=1)
     asked: list[BackgroundCommand] = []
 
@@ -593,7 +596,7 @@ async def test_cpu_time_is_limited_in_the_foreground_only(world: World) -> None:
     assert asked[0].limits.cpu_s == 0
 
 
-async def test_the_command_leads_its_own_session_and_group(world: World) -> None:
+async def test_the_command_leads_its_own_session_and_group(world: TerminalHarness) -> None:
     session, group = map(int, (await world.text("ps -o sid=,pgid= -p $$")).split()[:2])
     assert session == group
     assert session not in (os.getsid(0), os.getpgrp())
@@ -602,7 +605,7 @@ async def test_the_command_leads_its_own_session_and_group(world: World) -> None
 # --- terminal
 
 
-async def test_on_request_there_is_a_terminal(world: World) -> None:
+async def test_on_request_there_is_a_terminal(world: TerminalHarness) -> None:
     program = "import os, sys; print(sys.stdin.isatty(), sys.stdout.isatty(), os.get_terminal_size().columns)"
     python = sys.executable if world.sandbox is None else "/usr/bin/python3"
     text = await world.text(f"tty; {python} -c '{program}'; echo direct >/dev/tty; exit 4", pty=True)
@@ -610,26 +613,26 @@ async def test_on_request_there_is_a_terminal(world: World) -> None:
     assert text.endswith("True True 120\ndirect\n[exit code 4]")
 
 
-async def test_without_it_there_is_none(world: World) -> None:
+async def test_without_it_there_is_none(world: TerminalHarness) -> None:
     assert "not a tty" in await world.text("tty")
     assert "[exit code 1]" in await world.text("(: </dev/tty) 2>/dev/null")
 
 
-async def test_a_terminal_shows_what_was_left_on_the_screen(world: World) -> None:
+async def test_a_terminal_shows_what_was_left_on_the_screen(world: TerminalHarness) -> None:
     text = await world.text("printf '10%%\\r50%%\\r100%%\\n\\033[1mbold\\033[0m abc\\b\\bX\\n'", pty=True)
     assert text == "100%\nbold aXc\n[exit code 0]"
 
 
-async def test_a_question_on_a_terminal_is_answered_by_nobody(world: World) -> None:
+async def test_a_question_on_a_terminal_is_answered_by_nobody(world: TerminalHarness) -> None:
     assert "[exit code 1]" in await world.text("read -p 'sure? ' answer", pty=True, timeout=20)
 
 
-async def test_all_that_was_written_to_a_terminal_arrives(world: World) -> None:
+async def test_all_that_was_written_to_a_terminal_arrives(world: TerminalHarness) -> None:
     text = await world.text("seq 5000", pty=True)
     assert text.split("\n")[:5000] == [str(number) for number in range(1, 5001)]
 
 
-async def test_a_terminal_command_is_ended_like_others(world: World) -> None:
+async def test_a_terminal_command_is_ended_like_others(world: TerminalHarness) -> None:
     assert "timed out" in await world.text("sleep 1008.25", pty=True, timeout=0.3)
     await until(lambda: not running("1008.25"))
 
@@ -637,7 +640,7 @@ async def test_a_terminal_command_is_ended_like_others(world: World) -> None:
 # --- without bash
 
 
-async def test_sh_will_do(world: World) -> None:
+async def test_sh_will_do(world: TerminalHarness) -> None:
     programs = world.root / "bin"
     programs.mkdir()
     (programs / "env").symlink_to("/usr/bin/env")
@@ -647,7 +650,7 @@ async def test_sh_will_do(world: World) -> None:
     assert "left processes" in await world.text("/bin/sleep 1009.25 & echo x")
 
 
-async def test_output_that_was_cut_already_is_not_called_the_whole(world: World) -> None:
+async def test_output_that_was_cut_already_is_not_called_the_whole(world: TerminalHarness) -> None:
     toolbox = Toolbox((world.tool(),), toolsets={"default": ["terminal"]})
     command = "head -c 1000000 /dev/zero | tr '\\0' x"
     result = await toolbox.run("terminal", {"command": command}, world.context())

@@ -12,7 +12,8 @@ import pytest
 from hermes.upkeep.manifest import LeftOut, Manifest, Reason
 from hermes.upkeep.next_step import NextStep, StepCode, next_steps
 from hermes.upkeep.restore import LiveProcessesError, Restored
-from tests.processes.stage import Stage, alive, eventually
+from tests.processes.stage import ProcessFixture, alive
+from tests.support.waiting import eventually
 from tests.upkeep.test_backup import a_home, back_up, put_back, speaks_of
 
 TOOL_USER = (65534, 65534)
@@ -62,7 +63,7 @@ def test_a_restore_is_refused_while_a_process_of_the_home_runs(tmp_path: Path) -
     home = a_home(tmp_path / "home")
     back_up(home, tmp_path / "b.tar")
     shutil.rmtree(home.data_dir / "processes")
-    stage = Stage(home.data_dir / "processes")
+    stage = ProcessFixture(home.data_dir / "processes")
     first, second = stage.run("sleep", "600"), stage.run("sleep", "600")
     try:
         os.kill(second.shim_pid, signal.SIGKILL)  # its command runs on without a shim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from hermes.ports.chat import Abilities, Platform
 from hermes.services.event_hub import EventHub
 from tests.support.chat_platform import PLACE, ToyPlatform
 from tests.support.journals import LoopJournal
+from tests.support.waiting import until
 
 TURN = TurnId("t1")
 FINDS = Abilities(edit=True, find=True)
@@ -35,7 +36,7 @@ def outgoing(name: str, text: str, *, chat: str = "c1", **more: Any) -> OutboxMe
     )
 
 
-class Desk:
+class DeliveryHarness:
     """A delivery actor, its journal and its platform; it can be killed and started again."""
 
     def __init__(self, platform: ToyPlatform) -> None:
@@ -89,19 +90,13 @@ class Unreadable:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
-    desk = Desk(ToyPlatform())
+async def desk() -> AsyncIterator[DeliveryHarness]:
+    desk = DeliveryHarness(ToyPlatform())
     yield desk
     await desk.stop()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():  # noqa: ASYNC110 - some of what it waits for is no event
-            await asyncio.sleep(0.005)
-
-
-async def test_what_is_owed_is_said_and_remembered_as_sent(desk: Desk) -> None:
+async def test_what_is_owed_is_said_and_remembered_as_sent(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("reply:t1", "hello", turn=TURN))
     await desk.settled()
     assert desk.platform.texts() == ["hello"]
@@ -111,7 +106,7 @@ async def test_what_is_owed_is_said_and_remembered_as_sent(desk: Desk) -> None:
     assert (sent.messages, sent.turn, sent.repeated) == (("m1",), TURN, False)
 
 
-async def test_what_is_owed_to_a_chat_that_has_moved_is_said_where_it_is_now(desk: Desk) -> None:
+async def test_what_is_owed_to_a_chat_that_has_moved_is_said_where_it_is_now(desk: DeliveryHarness) -> None:
     desk.platform.longest = 5
     desk.platform.problems = [DeliveryError("it is a supergroup now", moved_to="c9")]
     await desk.enqueue(outgoing("a", "hello there"), outgoing("b", "more"))
@@ -123,14 +118,14 @@ async def test_what_is_owed_to_a_chat_that_has_moved_is_said_where_it_is_now(des
     assert desk.journal.engine.outbox() == []
 
 
-async def test_a_long_text_is_said_in_parts(desk: Desk) -> None:
+async def test_a_long_text_is_said_in_parts(desk: DeliveryHarness) -> None:
     desk.platform.longest = 3
     await desk.enqueue(outgoing("a", "abcdefgh"))
     await desk.settled()
     assert desk.platform.texts() == ["abc", "def", "gh"]
 
 
-async def test_one_chat_keeps_its_order_while_another_is_unreachable(desk: Desk) -> None:
+async def test_one_chat_keeps_its_order_while_another_is_unreachable(desk: DeliveryHarness) -> None:
     desk.platform.problems = [DeliveryError("no route", retry_after_s=0.05)]
     await desk.enqueue(outgoing("a", "first"), outgoing("b", "second"), outgoing("c", "elsewhere", chat="c2"))
     await until(lambda: len(desk.platform.shown) == 3)
@@ -138,7 +133,7 @@ async def test_one_chat_keeps_its_order_while_another_is_unreachable(desk: Desk)
     assert desk.platform.texts("c2") == ["elsewhere"]
 
 
-async def test_an_outage_is_written_down_and_waited_out(desk: Desk) -> None:
+async def test_an_outage_is_written_down_and_waited_out(desk: DeliveryHarness) -> None:
     desk.platform.problems = [DeliveryError("no route", retry_after_s=0.2)]
     await desk.enqueue(outgoing("a", "hello"))
     await until(lambda: [each.problem for each in desk.journal.engine.outbox()] == ["no route"])
@@ -146,7 +141,7 @@ async def test_an_outage_is_written_down_and_waited_out(desk: Desk) -> None:
     assert desk.platform.texts() == ["hello"]
 
 
-async def test_it_says_how_much_it_owes_and_what_keeps_the_oldest(desk: Desk) -> None:
+async def test_it_says_how_much_it_owes_and_what_keeps_the_oldest(desk: DeliveryHarness) -> None:
     [actor] = [each for each in live_actors() if each.kind == "delivery"]
     assert (actor.statistics().state, actor.statistics().last_error) == ("running", "")
     desk.now = 31.0
@@ -157,7 +152,7 @@ async def test_it_says_how_much_it_owes_and_what_keeps_the_oldest(desk: Desk) ->
     assert (shown.state, shown.last_error) == ("2 to say", "a is not delivered for 30 s: no route (tried 1 times)")
 
 
-async def test_a_dead_letter_that_cannot_be_stored_is_not_tried_again_at_once(desk: Desk) -> None:
+async def test_a_dead_letter_that_cannot_be_stored_is_not_tried_again_at_once(desk: DeliveryHarness) -> None:
     await desk.settled()
     desk.journal.held = []
     desk.platform.problems = [DeliveryError("the chat was deleted", gone=True) for _ in range(100)]
@@ -172,7 +167,7 @@ async def test_a_dead_letter_that_cannot_be_stored_is_not_tried_again_at_once(de
     assert desk.platform.sending == 2
 
 
-async def test_a_message_that_is_refused_again_and_again_makes_way_for_the_next_one(desk: Desk) -> None:
+async def test_a_message_that_is_refused_again_and_again_makes_way_for_the_next_one(desk: DeliveryHarness) -> None:
     refused = DeliveryError("it is empty", refused=True, retry_after_s=0.0)
     desk.platform.problems = [refused] * (MAX_TRIES_IF_REFUSED + 1)
     await desk.enqueue(outgoing("a", "nobody takes this"), outgoing("b", "second"))
@@ -181,7 +176,7 @@ async def test_a_message_that_is_refused_again_and_again_makes_way_for_the_next_
     assert (letter.id, letter.problem, desk.platform.texts()) == ("a", "it is empty", ["second"])
 
 
-async def test_refusals_count_whatever_their_words(desk: Desk) -> None:
+async def test_refusals_count_whatever_their_words(desk: DeliveryHarness) -> None:
     count = MAX_TRIES_IF_REFUSED + 1
     desk.platform.problems = [
         DeliveryError(f"bad request {n}", refused=True, retry_after_s=0.0) for n in range(count)
@@ -191,7 +186,7 @@ async def test_refusals_count_whatever_their_words(desk: Desk) -> None:
     assert [letter.id for letter in desk.journal.engine.dead_letters()] == ["a"]
 
 
-async def test_a_refusal_after_other_problems_is_tried_again(desk: Desk) -> None:
+async def test_a_refusal_after_other_problems_is_tried_again(desk: DeliveryHarness) -> None:
     away = DeliveryError("no route", retry_after_s=0.0)
     refused = DeliveryError("it is empty", refused=True, retry_after_s=0.0)
     desk.platform.problems = [away] * MAX_TRIES_IF_REFUSED + [refused, refused]
@@ -200,7 +195,7 @@ async def test_a_refusal_after_other_problems_is_tried_again(desk: Desk) -> None
     assert desk.journal.engine.dead_letters() == []
 
 
-async def test_what_an_erased_session_had_still_to_say_is_not_said(desk: Desk) -> None:
+async def test_what_an_erased_session_had_still_to_say_is_not_said(desk: DeliveryHarness) -> None:
     desk.platform.problems = [DeliveryError("no route", retry_after_s=0.05)]
     await desk.enqueue(
         outgoing("a", "forget this"), replace(outgoing("b", "another one's"), session=SessionId("other"))
@@ -212,7 +207,7 @@ async def test_what_an_erased_session_had_still_to_say_is_not_said(desk: Desk) -
     assert desk.platform.texts() == ["another one's"]
 
 
-async def test_what_an_erased_session_was_just_saying_is_not_tried_again(desk: Desk) -> None:
+async def test_what_an_erased_session_was_just_saying_is_not_tried_again(desk: DeliveryHarness) -> None:
     desk.platform.gate = asyncio.Event()
     desk.platform.problems = [DeliveryError("no route", retry_after_s=0.0)]
     await desk.enqueue(
@@ -226,7 +221,7 @@ async def test_what_an_erased_session_was_just_saying_is_not_tried_again(desk: D
     assert desk.platform.texts() == ["another one's"]
 
 
-async def test_a_chat_that_is_gone_makes_a_dead_letter_and_the_next_message_is_tried(desk: Desk) -> None:
+async def test_a_chat_that_is_gone_makes_a_dead_letter_and_the_next_message_is_tried(desk: DeliveryHarness) -> None:
     desk.platform.problems = [DeliveryError("the chat was deleted", gone=True)]
     await desk.enqueue(outgoing("a", "lost"), outgoing("b", "second"))
     await until(lambda: desk.journal.engine.sent("b") is not None)
@@ -235,7 +230,7 @@ async def test_a_chat_that_is_gone_makes_a_dead_letter_and_the_next_message_is_t
     assert (letter.undelivered.text, letter.problem) == ("lost", "the chat was deleted")
 
 
-async def test_what_was_owed_before_a_restart_is_said_after_it(desk: Desk) -> None:
+async def test_what_was_owed_before_a_restart_is_said_after_it(desk: DeliveryHarness) -> None:
     await desk.stop()
     desk.journal.engine.commit([(Enqueue(outgoing=outgoing("a", "one")),), (Enqueue(outgoing=outgoing("b", "two")),)])
     desk.start()
@@ -243,7 +238,7 @@ async def test_what_was_owed_before_a_restart_is_said_after_it(desk: Desk) -> No
     assert desk.platform.texts() == ["one", "two"]
 
 
-async def _killed_while_sending(desk: Desk, *, arrives: bool) -> None:
+async def _killed_while_sending(desk: DeliveryHarness, *, arrives: bool) -> None:
     desk.platform.gate = asyncio.Event()
     await desk.enqueue(outgoing("a", "hello"))
     await until(lambda: desk.platform.sending == 1)
@@ -256,7 +251,9 @@ async def _killed_while_sending(desk: Desk, *, arrives: bool) -> None:
     await desk.settled()
 
 
-async def test_a_message_of_which_nobody_knows_whether_it_arrived_is_repeated_and_marked(desk: Desk) -> None:
+async def test_a_message_of_which_nobody_knows_whether_it_arrived_is_repeated_and_marked(
+    desk: DeliveryHarness,
+) -> None:
     await _killed_while_sending(desk, arrives=True)
     assert desk.platform.texts() == ["hello", REPEATED + "hello"]
     sent = desk.journal.engine.sent("a")
@@ -266,20 +263,20 @@ async def test_a_message_of_which_nobody_knows_whether_it_arrived_is_repeated_an
 
 async def test_it_is_looked_up_where_the_platform_can() -> None:
     for arrives, texts in ((True, ["hello"]), (False, ["hello"])):
-        desk = Desk(ToyPlatform(FINDS))
+        desk = DeliveryHarness(ToyPlatform(FINDS))
         await _killed_while_sending(desk, arrives=arrives)
         assert desk.platform.texts() == texts
         await desk.stop()
 
 
-async def test_an_answer_that_was_lost_on_its_way_back_counts_as_perhaps_arrived(desk: Desk) -> None:
+async def test_an_answer_that_was_lost_on_its_way_back_counts_as_perhaps_arrived(desk: DeliveryHarness) -> None:
     desk.platform.problems = [DeliveryError("cut off", arrived_perhaps=True, retry_after_s=0.01)]
     await desk.enqueue(outgoing("a", "hello"))
     await until(lambda: desk.journal.engine.sent("a") is not None)
     assert desk.platform.texts() == ["hello", REPEATED + "hello"]
 
 
-async def test_an_outbox_that_cannot_be_read_is_read_again_before_anything_is_sent(desk: Desk) -> None:
+async def test_an_outbox_that_cannot_be_read_is_read_again_before_anything_is_sent(desk: DeliveryHarness) -> None:
     await desk.stop()
     desk.journal.engine.commit([(Enqueue(outgoing=outgoing("a", "one")),)])
     unreadable = Unreadable(desk.journal.engine)
@@ -293,7 +290,7 @@ async def test_an_outbox_that_cannot_be_read_is_read_again_before_anything_is_se
     assert desk.platform.texts() == ["one", "two"]
 
 
-async def test_a_repeat_stays_marked_when_it_takes_a_second_try_to_note_it(desk: Desk) -> None:
+async def test_a_repeat_stays_marked_when_it_takes_a_second_try_to_note_it(desk: DeliveryHarness) -> None:
     await desk.stop()
     desk.journal.engine.commit([(Enqueue(outgoing=replace(outgoing("a", "hello"), sending=True)),)])
     desk.journal.refuse_with = StorageFullError("no space")
@@ -304,7 +301,7 @@ async def test_a_repeat_stays_marked_when_it_takes_a_second_try_to_note_it(desk:
     assert desk.platform.texts() == [REPEATED + "hello"]
 
 
-async def test_a_repeat_stays_marked_after_a_restart(desk: Desk) -> None:
+async def test_a_repeat_stays_marked_after_a_restart(desk: DeliveryHarness) -> None:
     await desk.stop()
     desk.platform.shown["m1"] = ("c1", REPEATED + "hello")
     desk.journal.engine.commit([(Enqueue(outgoing=replace(outgoing("a", "hello"), sent=("m1",), repeated=(0,))),)])
@@ -313,7 +310,7 @@ async def test_a_repeat_stays_marked_after_a_restart(desk: Desk) -> None:
     assert desk.platform.texts() == [REPEATED + "hello"]
 
 
-async def test_parts_that_were_confirmed_before_a_crash_are_not_sent_again(desk: Desk) -> None:
+async def test_parts_that_were_confirmed_before_a_crash_are_not_sent_again(desk: DeliveryHarness) -> None:
     desk.platform.longest = 3
     desk.platform.problems = []
     await desk.stop()
@@ -325,7 +322,7 @@ async def test_parts_that_were_confirmed_before_a_crash_are_not_sent_again(desk:
     assert desk.platform.texts() == ["abc", "def"]
 
 
-async def test_a_full_disk_delays_and_doubles_nothing(desk: Desk) -> None:
+async def test_a_full_disk_delays_and_doubles_nothing(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("a", "hello"))
     desk.journal.refuse_with = StorageFullError("no space")
     await asyncio.sleep(0.05)
@@ -342,7 +339,7 @@ def begun(turn: TurnId = TURN) -> OutboxMessage:
     return outgoing(f"reply:{turn}", "", turn=turn, final=False)
 
 
-async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -> None:
+async def test_a_growing_answer_and_its_final_form_are_one_message(desk: DeliveryHarness) -> None:
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.platform.typed > 0)
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
@@ -361,7 +358,7 @@ async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -
     assert desk.hub.watchers == 0
 
 
-async def shown_for(desk: Desk, seconds: float) -> None:
+async def shown_for(desk: DeliveryHarness, seconds: float) -> None:
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
@@ -369,7 +366,7 @@ async def shown_for(desk: Desk, seconds: float) -> None:
     desk.now += seconds
 
 
-async def test_an_answer_that_was_shown_for_long_ends_as_a_new_message(desk: Desk) -> None:
+async def test_an_answer_that_was_shown_for_long_ends_as_a_new_message(desk: DeliveryHarness) -> None:
     desk.platform.longest = 6
     await shown_for(desk, 61)
     await desk.enqueue(outgoing("reply:t1", "Hello you", turn=TURN))
@@ -380,7 +377,7 @@ async def test_an_answer_that_was_shown_for_long_ends_as_a_new_message(desk: Des
     assert (sent.messages, sent.repeated) == (("m2", "m3"), False)
 
 
-async def test_an_old_message_that_may_not_be_taken_away_points_to_the_new_one(desk: Desk) -> None:
+async def test_an_old_message_that_may_not_be_taken_away_points_to_the_new_one(desk: DeliveryHarness) -> None:
     await shown_for(desk, 61)
     desk.platform.keeps = True
     await desk.enqueue(outgoing("reply:t1", "Hello you", turn=TURN))
@@ -389,7 +386,7 @@ async def test_an_old_message_that_may_not_be_taken_away_points_to_the_new_one(d
     assert desk.journal.engine.outbox() == []
 
 
-async def test_a_kill_before_the_old_message_is_taken_away_leaves_the_answer_once(desk: Desk) -> None:
+async def test_a_kill_before_the_old_message_is_taken_away_leaves_the_answer_once(desk: DeliveryHarness) -> None:
     await shown_for(desk, 61)
     desk.platform.stuck = asyncio.Event()
     await desk.enqueue(outgoing("reply:t1", "Hello you", turn=TURN))
@@ -407,7 +404,7 @@ async def test_a_kill_before_the_old_message_is_taken_away_leaves_the_answer_onc
     assert (desk.platform.texts(), desk.journal.engine.outbox()) == (["more"], [])
 
 
-async def test_a_new_message_that_may_have_arrived_is_marked_and_the_old_goes(desk: Desk) -> None:
+async def test_a_new_message_that_may_have_arrived_is_marked_and_the_old_goes(desk: DeliveryHarness) -> None:
     await shown_for(desk, 61)
     desk.platform.problems = [DeliveryError("no answer", arrived_perhaps=True, retry_after_s=0.0)]
     await desk.enqueue(outgoing("reply:t1", "Hello you", turn=TURN))
@@ -415,7 +412,7 @@ async def test_a_new_message_that_may_have_arrived_is_marked_and_the_old_goes(de
     assert desk.platform.texts() == ["Hello you", REPEATED + "Hello you"]
 
 
-async def test_of_a_turn_that_was_stopped_stays_what_was_shown(desk: Desk) -> None:
+async def test_of_a_turn_that_was_stopped_stays_what_was_shown(desk: DeliveryHarness) -> None:
     await shown_for(desk, 61)
     await desk.enqueue(outgoing("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED))
     await desk.settled()
@@ -423,20 +420,20 @@ async def test_of_a_turn_that_was_stopped_stays_what_was_shown(desk: Desk) -> No
     assert desk.journal.engine.outbox() == []
 
 
-async def test_of_a_turn_that_failed_stays_what_was_shown_also_when_it_is_said_anew(desk: Desk) -> None:
+async def test_of_a_turn_that_failed_stays_what_was_shown_also_when_it_is_said_anew(desk: DeliveryHarness) -> None:
     await shown_for(desk, 61)
     await desk.enqueue(outgoing("reply:t1", "No.", turn=TURN, end=TurnEnd.FAILED))
     await desk.settled()
     assert list(desk.platform.shown.items()) == [("m2", ("c1", "Hel\n\n(This is as far as it came.)\nNo."))]
 
 
-async def test_a_stopped_turn_of_which_nothing_was_shown_is_not_mentioned(desk: Desk) -> None:
+async def test_a_stopped_turn_of_which_nothing_was_shown_is_not_mentioned(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED))
     await desk.settled()
     assert (desk.platform.texts(), desk.journal.engine.outbox()) == ([], [])
 
 
-async def test_the_last_words_of_a_stopped_turn_are_the_same_after_a_kill(desk: Desk) -> None:
+async def test_the_last_words_of_a_stopped_turn_are_the_same_after_a_kill(desk: DeliveryHarness) -> None:
     await shown_for(desk, 1)
     desk.platform.problems = [DeliveryError("no route", retry_after_s=60)]
     await desk.enqueue(outgoing("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED))
@@ -447,7 +444,7 @@ async def test_the_last_words_of_a_stopped_turn_are_the_same_after_a_kill(desk: 
     assert desk.platform.texts() == ["Hel\n\n(stopped)"]
 
 
-async def test_a_message_that_waits_has_a_sign_until_it_is_dropped(desk: Desk) -> None:
+async def test_a_message_that_waits_has_a_sign_until_it_is_dropped(desk: DeliveryHarness) -> None:
     place = replace(PLACE, message="7")
     sign = OutboxMessage(id="sign:t1", kind=OutboxKind.SIGN, place=place, text="", at=1.0, final=False)
     desk.ref.tell(Deliveries(outgoing=(sign,)))
@@ -457,7 +454,7 @@ async def test_a_message_that_waits_has_a_sign_until_it_is_dropped(desk: Desk) -
     await until(lambda: not desk.platform.waits)
 
 
-async def test_a_chat_that_moves_while_an_answer_grows_keeps_its_order(desk: Desk) -> None:
+async def test_a_chat_that_moves_while_an_answer_grows_keeps_its_order(desk: DeliveryHarness) -> None:
     await shown_for(desk, 5)
     desk.platform.moved = {"c1": "c9"}
     desk.platform.gate = asyncio.Event()  # under the new id something is being said
@@ -475,7 +472,9 @@ async def test_a_chat_that_moves_while_an_answer_grows_keeps_its_order(desk: Des
     assert desk.hub.watchers == 0
 
 
-async def test_what_waits_in_a_chat_that_moves_comes_before_what_waits_under_its_new_id(desk: Desk) -> None:
+async def test_what_waits_in_a_chat_that_moves_comes_before_what_waits_under_its_new_id(
+    desk: DeliveryHarness,
+) -> None:
     desk.platform.moved = {"c1": "c9"}
     await desk.stop()
     late = [
@@ -494,7 +493,7 @@ async def test_what_waits_in_a_chat_that_moves_comes_before_what_waits_under_its
     assert desk.platform.texts("c9") == ["third", "first", "second", "fourth"]
 
 
-async def test_a_chat_that_moves_to_and_fro_is_not_followed_without_pause(desk: Desk) -> None:
+async def test_a_chat_that_moves_to_and_fro_is_not_followed_without_pause(desk: DeliveryHarness) -> None:
     desk.platform.moved = {"c1": "c9", "c9": "c1"}
     await desk.enqueue(outgoing("a", "first"))
     await desk.settled()
@@ -505,7 +504,9 @@ async def test_a_chat_that_moves_to_and_fro_is_not_followed_without_pause(desk: 
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_what_was_shown_half_of_an_erased_session_does_not_stay_so(desk: Desk, *, killed: bool) -> None:
+async def test_what_was_shown_half_of_an_erased_session_does_not_stay_so(
+    desk: DeliveryHarness, *, killed: bool
+) -> None:
     await shown_for(desk, 5)
     desk.platform.problems = [DeliveryError("too fast", retry_after_s=0.3)]
     await desk.enqueue(outgoing("reply:t1", "Hello you", turn=TURN))
@@ -521,7 +522,7 @@ async def test_what_was_shown_half_of_an_erased_session_does_not_stay_so(desk: D
     assert desk.platform.texts() == [ERASED]
 
 
-async def test_an_erased_session_whose_answer_is_just_shown_half_says_no_more_of_it(desk: Desk) -> None:
+async def test_an_erased_session_whose_answer_is_just_shown_half_says_no_more_of_it(desk: DeliveryHarness) -> None:
     await shown_for(desk, 5)
     desk.platform.editing = asyncio.Event()
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="lo"))
@@ -535,7 +536,7 @@ async def test_an_erased_session_whose_answer_is_just_shown_half_says_no_more_of
     assert (desk.platform.texts(), desk.journal.engine.outbox()) == ([ERASED], [])
 
 
-async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:
+async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: DeliveryHarness) -> None:
     about: dict[str, Any] = {"session": SessionId("s"), "turn": TURN, "call": "c"}
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
@@ -547,7 +548,7 @@ async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: D
 
 
 async def test_an_answer_that_is_there_soon_is_said_once_and_never_shown_half() -> None:
-    desk = Desk(ToyPlatform(Abilities(edit=True, show_every_s=1.0)))
+    desk = DeliveryHarness(ToyPlatform(Abilities(edit=True, show_every_s=1.0)))
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
@@ -558,7 +559,7 @@ async def test_an_answer_that_is_there_soon_is_said_once_and_never_shown_half() 
     await desk.stop()
 
 
-async def test_an_answer_that_is_there_before_its_turn_to_be_shown_is_said_once(desk: Desk) -> None:
+async def test_an_answer_that_is_there_before_its_turn_to_be_shown_is_said_once(desk: DeliveryHarness) -> None:
     desk.platform.busy = asyncio.Event()
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
@@ -572,7 +573,9 @@ async def test_an_answer_that_is_there_before_its_turn_to_be_shown_is_said_once(
     assert desk.journal.engine.outbox() == []
 
 
-async def test_a_growing_answer_that_a_kill_cut_off_is_finished_below_what_was_said_since(desk: Desk) -> None:
+async def test_a_growing_answer_that_a_kill_cut_off_is_finished_below_what_was_said_since(
+    desk: DeliveryHarness,
+) -> None:
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
@@ -589,7 +592,7 @@ async def test_a_growing_answer_that_a_kill_cut_off_is_finished_below_what_was_s
 
 
 async def test_where_nothing_can_be_taken_away_it_is_finished_in_the_same_message() -> None:
-    desk = Desk(ToyPlatform(FINDS))
+    desk = DeliveryHarness(ToyPlatform(FINDS))
     desk.platform.shown["m1"] = ("c1", "Hel ▌")
     await desk.enqueue(replace(begun(), text="Hel ▌", sent=("m1",)))
     await desk.enqueue(outgoing("reply:t1", "Hello", turn=TURN))
@@ -598,7 +601,7 @@ async def test_where_nothing_can_be_taken_away_it_is_finished_in_the_same_messag
     await desk.stop()
 
 
-async def test_a_growing_answer_that_a_stop_leaves_unfinished_promises_nothing(desk: Desk) -> None:
+async def test_a_growing_answer_that_a_stop_leaves_unfinished_promises_nothing(desk: DeliveryHarness) -> None:
     await shown_for(desk, 1)
     assert desk.platform.texts() == ["Hel ▌"]
     await desk.settled()
@@ -607,7 +610,9 @@ async def test_a_growing_answer_that_a_stop_leaves_unfinished_promises_nothing(d
     assert not left.final
 
 
-async def test_an_answer_that_comes_before_the_outbox_was_read_knows_what_was_shown_of_it(desk: Desk) -> None:
+async def test_an_answer_that_comes_before_the_outbox_was_read_knows_what_was_shown_of_it(
+    desk: DeliveryHarness,
+) -> None:
     await desk.stop()
     half = replace(begun(), text="Hel ▌", sent=("m1",))
     desk.platform.shown["m1"] = ("c1", "Hel ▌")
@@ -620,7 +625,7 @@ async def test_an_answer_that_comes_before_the_outbox_was_read_knows_what_was_sh
     assert desk.platform.texts() == ["Hello"]
 
 
-async def test_a_message_that_somebody_deleted_is_said_anew(desk: Desk) -> None:
+async def test_a_message_that_somebody_deleted_is_said_anew(desk: DeliveryHarness) -> None:
     await desk.stop()
     desk.journal.engine.commit([(Enqueue(outgoing=replace(outgoing("a", "hello"), sent=("m9",))),)])
     desk.start()
@@ -629,7 +634,7 @@ async def test_a_message_that_somebody_deleted_is_said_anew(desk: Desk) -> None:
 
 
 async def test_without_edits_nothing_is_shown_before_its_final_form() -> None:
-    desk = Desk(ToyPlatform(Abilities()))
+    desk = DeliveryHarness(ToyPlatform(Abilities()))
     desk.ref.tell(Deliveries(outgoing=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
@@ -643,7 +648,7 @@ def answered(text: str = "which? → red", **more: Any) -> OutboxMessage:
     return outgoing("answered", text, amends="question", **more)
 
 
-async def test_an_amendment_changes_what_was_said_and_is_no_message(desk: Desk) -> None:
+async def test_an_amendment_changes_what_was_said_and_is_no_message(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("question", "which?"), answered())
     await desk.settled()
     assert desk.platform.texts() == ["which? → red"]
@@ -654,7 +659,7 @@ async def test_an_amendment_changes_what_was_said_and_is_no_message(desk: Desk) 
     assert desk.platform.texts("elsewhere") == []
 
 
-async def test_an_amendment_that_waited_for_a_restart_is_made(desk: Desk) -> None:
+async def test_an_amendment_that_waited_for_a_restart_is_made(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("question", "which?"))
     await desk.settled()
     await desk.stop()
@@ -666,7 +671,7 @@ async def test_an_amendment_that_waited_for_a_restart_is_made(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize("problem", [DeliveryError("gone", gone=True), DeliveryError("too old", refused=True)])
-async def test_an_amendment_that_cannot_be_made_is_let_go(desk: Desk, problem: DeliveryError) -> None:
+async def test_an_amendment_that_cannot_be_made_is_let_go(desk: DeliveryHarness, problem: DeliveryError) -> None:
     await desk.enqueue(outgoing("question", "which?"))
     await desk.settled()
     desk.platform.problems.append(problem)
@@ -677,7 +682,7 @@ async def test_an_amendment_that_cannot_be_made_is_let_go(desk: Desk, problem: D
     assert desk.journal.engine.dead_letters() == []
 
 
-async def test_an_amendment_makes_no_more_messages_than_there_are(desk: Desk) -> None:
+async def test_an_amendment_makes_no_more_messages_than_there_are(desk: DeliveryHarness) -> None:
     desk.platform.longest = 6
     await desk.enqueue(outgoing("question", "which?"), answered())
     await desk.settled()
@@ -685,13 +690,13 @@ async def test_an_amendment_makes_no_more_messages_than_there_are(desk: Desk) ->
     assert desk.platform.edits == [("m1", "which?")]  # and with it the buttons went
 
 
-async def test_messages_for_a_platform_that_is_not_configured_wait(desk: Desk) -> None:
+async def test_messages_for_a_platform_that_is_not_configured_wait(desk: DeliveryHarness) -> None:
     await desk.enqueue(replace(outgoing("a", "hello"), place=replace(PLACE, platform="other")))
     await desk.settled()
     assert [each.id for each in desk.journal.engine.outbox()] == ["a"]
 
 
-async def test_files_follow_the_text_and_each_is_confirmed(desk: Desk) -> None:
+async def test_files_follow_the_text_and_each_is_confirmed(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("a", "look", files=("/m/one.txt", "/m/two.txt")))
     await desk.settled()
     assert desk.platform.texts() == ["look", "</m/one.txt>", "</m/two.txt>"]
@@ -700,13 +705,13 @@ async def test_files_follow_the_text_and_each_is_confirmed(desk: Desk) -> None:
     assert sent.messages == ("m1", "m2", "m3")
 
 
-async def test_a_file_alone_needs_no_text(desk: Desk) -> None:
+async def test_a_file_alone_needs_no_text(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("a", "", files=("/m/one.txt",)))
     await desk.settled()
     assert desk.platform.texts() == ["</m/one.txt>"]
 
 
-async def test_a_file_that_is_not_there_is_a_line_in_the_chat(desk: Desk) -> None:
+async def test_a_file_that_is_not_there_is_a_line_in_the_chat(desk: DeliveryHarness) -> None:
     await desk.enqueue(outgoing("a", "", files=("/m/missing.txt", "/m/two.txt")))
     await desk.settled()
     assert desk.platform.texts() == [
@@ -715,21 +720,21 @@ async def test_a_file_that_is_not_there_is_a_line_in_the_chat(desk: Desk) -> Non
     ]
 
 
-async def test_where_no_files_can_be_sent_it_is_said(desk: Desk) -> None:
+async def test_where_no_files_can_be_sent_it_is_said(desk: DeliveryHarness) -> None:
     desk.platform.abilities = Abilities()
     await desk.enqueue(outgoing("a", "", files=("/m/one.txt",)))
     await desk.settled()
     assert desk.platform.texts() == ["(The file one.txt could not be sent: no files can be sent on toy.)"]
 
 
-async def test_a_file_that_may_have_arrived_is_sent_again_marked(desk: Desk) -> None:
+async def test_a_file_that_may_have_arrived_is_sent_again_marked(desk: DeliveryHarness) -> None:
     desk.platform.problems = [DeliveryError("lost", arrived_perhaps=True, retry_after_s=0.01)]
     await desk.enqueue(outgoing("a", "", files=("/m/one.txt",)))
     await until(lambda: desk.journal.engine.sent("a") is not None)
     assert desk.platform.texts() == ["</m/one.txt>", f"{REPEATED.strip()}</m/one.txt>"]
 
 
-async def test_after_a_death_between_two_files_the_text_and_the_first_stay(desk: Desk) -> None:
+async def test_after_a_death_between_two_files_the_text_and_the_first_stay(desk: DeliveryHarness) -> None:
     message = outgoing("a", "look", files=("/m/one.txt", "/m/two.txt"), sent=("m1", "m2"))
     await desk.enqueue(message)
     await desk.settled()

@@ -22,7 +22,8 @@ from loguru import logger
 
 from hermes.actors.kernel.actor import ActorDied, LoopActor, live_actors
 from hermes.actors.kernel.future import LoopFuture
-from tests.actors.kernel.kernel import DEADLINE_S, hasty_threads, until
+from tests.actors.kernel.kernel import DEADLINE_S, hasty_threads
+from tests.support.waiting import until
 
 KILLERS = (ValueError, asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError)
 

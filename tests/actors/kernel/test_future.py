@@ -9,7 +9,8 @@ import pykka
 import pytest
 
 from hermes.actors.kernel.future import LoopFuture
-from tests.actors.kernel.kernel import DEADLINE_S, hasty_threads, until
+from tests.actors.kernel.kernel import DEADLINE_S, hasty_threads
+from tests.support.waiting import until
 
 
 async def waiting(future: LoopFuture, awaiters: int) -> list[asyncio.Task[object]]:

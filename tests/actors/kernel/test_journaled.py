@@ -21,7 +21,7 @@ from hermes.domain.errors import (
 )
 from hermes.domain.types import Epoch
 from hermes.ports.storage import Transaction
-from tests.actors.kernel.kernel import until
+from tests.support.waiting import until
 
 
 class HeldJournal:

@@ -17,7 +17,8 @@ from pykka import messages
 from pykka._envelope import Envelope
 
 from hermes.actors.kernel.actor import LoopActor, live_actors
-from tests.actors.kernel.kernel import DEADLINE_S, until
+from tests.actors.kernel.kernel import DEADLINE_S
+from tests.support.waiting import until
 
 whose_context: ContextVar[str] = ContextVar("whose_context", default="nobody's")
 

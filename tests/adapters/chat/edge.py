@@ -20,14 +20,14 @@ from hermes.ports.chat import Abilities, Inbound
 from hermes.services.home import HomeService
 from hermes.services.outbox import OutboxService
 from hermes.services.pairing import PairingService
-from tests.services.commands.harness import SETTINGS, World, world
+from tests.services.commands.harness import SETTINGS, CommandHarness, world
 
 PEOPLE = ("ann", "bob")
 MARKER = "0a"  # of every fence
 
 
 class Edge:
-    def __init__(self, here: World, *, per_user: bool = True, **door: Any) -> None:
+    def __init__(self, here: CommandHarness, *, per_user: bool = True, **door: Any) -> None:
         self.here = here
         self.outgoing: list[OutboxMessage] = []
         self.aside = ""  # what whoever did the last thing was shown alone

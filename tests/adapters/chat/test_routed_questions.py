@@ -11,7 +11,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.types import OutboxKind, OutboxMessage, Phase, Session
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, edge
-from tests.services.commands.harness import until
+from tests.support.waiting import until
 
 BOSS = ("boss",)
 GROUP: dict[str, Any] = {"open_places": ("g",), "admins": BOSS}

@@ -21,10 +21,11 @@ from hermes.adapters.slack.rate_limiter import Allowance
 from hermes.adapters.slack.workspace import Credentials, SlackClient
 from hermes.config.secret import Secret
 from hermes.domain.errors import BusyError, PlatformError
-from tests.adapters.edge import DEADLINE_S, FakeEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.support.slack_server import APP_TOKEN, Fault, SlackServer
 from tests.support.slack_state import BOT_USER, TEAM
+from tests.support.waiting import until
 
 ME = f"<@{BOT_USER}>"
 NOTE = "slack.heard_until"

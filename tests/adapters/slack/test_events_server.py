@@ -17,10 +17,11 @@ from hermes.adapters.slack.health import ask_all
 from hermes.adapters.slack.workspace import SlackClient
 from hermes.config.secret import Secret
 from hermes.domain.errors import PlatformError, StoppingError
-from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.support.slack_server import SlackServer, signed
 from tests.support.slack_state import BOT_USER, TEAM
+from tests.support.waiting import until
 
 FORM = "application/x-www-form-urlencoded"
 

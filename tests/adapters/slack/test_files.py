@@ -12,11 +12,12 @@ from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.domain.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.domain.types import OutboxMessage
 from hermes.ports.chat import Attachment, FileSource
-from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.slack.outgoing import outgoing
 from tests.support.slack_files import LOGIN_PAGE
 from tests.support.slack_server import Fault, SlackServer
 from tests.support.slack_state import BOT_USER, TEAM
+from tests.support.waiting import until
 
 PNG = ("cat.png", b"\x89PNG picture", "image/png")
 

@@ -14,11 +14,12 @@ from hermes.config.secret import Secret
 from hermes.domain.access.question import button_token
 from hermes.domain.errors import DeliveryError
 from hermes.domain.types import OutboxKind, Place, TurnEnd, TurnId
-from tests.adapters.edge import DEADLINE_S, FakeEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.outgoing import outgoing
 from tests.support.slack_server import APP_TOKEN, Fault, SlackServer
 from tests.support.slack_state import TEAM
+from tests.support.waiting import until
 
 
 async def test_a_reply_is_shown_with_its_markup(server: SlackServer, adapter: SlackAdapter) -> None:

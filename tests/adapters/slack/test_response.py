@@ -10,10 +10,11 @@ from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.response import EPHEMERAL, Responses
 from hermes.domain.errors import DeliveryError
 from hermes.domain.types import OutboxKind, OutboxMessage
-from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.slack.outgoing import outgoing
 from tests.support.slack_server import Fault, SlackServer
 from tests.support.slack_state import TEAM
+from tests.support.waiting import until
 
 
 def answer(edge: FakeEdge, text: str = "done", **more: object) -> OutboxMessage:

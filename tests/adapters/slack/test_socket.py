@@ -23,11 +23,12 @@ from hermes.domain.errors import (
 )
 from hermes.domain.types import InboundKey, Seen, SessionId, TurnId
 from hermes.ports.chat import Inbound
-from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.outgoing import outgoing
 from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.support.slack_state import BOT_USER, TEAM
+from tests.support.waiting import until
 
 ME = f"<@{BOT_USER}>"
 

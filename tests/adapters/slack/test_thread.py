@@ -7,11 +7,12 @@ import pytest
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.inbound.event import SlackAddressing
 from hermes.domain.errors import BusyError
-from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.outgoing import outgoing
 from tests.support.slack_server import Fault, SlackServer
 from tests.support.slack_state import BOT_USER, TEAM
+from tests.support.waiting import until
 
 ME = f"<@{BOT_USER}>"
 

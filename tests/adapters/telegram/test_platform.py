@@ -13,9 +13,10 @@ from hermes.config.secret import Secret
 from hermes.domain.access.question import button_token
 from hermes.domain.errors import DeliveryError
 from hermes.domain.types import Place, TurnId
-from tests.adapters.edge import DEADLINE_S, FakeEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, listening
 from tests.adapters.telegram.outgoing import outgoing
 from tests.support.telegram_server import PAGE, TOKEN, Fault, TelegramServer
+from tests.support.waiting import until
 
 
 async def test_a_reply_is_shown_with_its_markup(server: TelegramServer, adapter: TelegramAdapter) -> None:

@@ -20,11 +20,12 @@ from hermes.domain.errors import (
     StorageFullError,
 )
 from hermes.domain.types import InboundKey, Seen, SessionId, TurnId
-from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening
 from tests.adapters.telegram.conftest import HURRIED
 from tests.adapters.telegram.outgoing import outgoing
 from tests.support.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 from tests.support.telegram_state import BOT_ID
+from tests.support.waiting import until
 
 
 async def test_messages_are_taken_in_their_order_and_then_confirmed(

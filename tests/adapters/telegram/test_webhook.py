@@ -20,10 +20,11 @@ from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.adapters.telegram.webhook import WebhookSettings
 from hermes.config.secret import Secret
 from hermes.domain.errors import BusyError, PlatformError
-from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.telegram.conftest import HURRIED
 from tests.support.free_port import free_port
 from tests.support.telegram_server import TOKEN, TelegramServer
+from tests.support.waiting import until
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 

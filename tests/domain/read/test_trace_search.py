@@ -11,14 +11,14 @@ from hermes.domain.idempotency import inbound_of
 from hermes.domain.operations import MarkDelivered, See
 from hermes.domain.trace import TraceState
 from hermes.domain.types import DeliveredMessage, InboundKey, OutboxKind, Place, Seen, SessionId, Source, TurnId
-from tests.actors.harness import World, world
+from tests.actors.harness import SessionHarness, world
 
 PLACE = Place(platform="toy", chat="c1")
 ANN = Source(platform="toy", user="ann", place=PLACE)
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[World]:
+async def here() -> AsyncIterator[SessionHarness]:
     async with world() as made:
         yield made
 
@@ -38,11 +38,11 @@ def sent(
     )
 
 
-async def turns(here: World, name: str, limit: int = 20) -> list[str]:
+async def turns(here: SessionHarness, name: str, limit: int = 20) -> list[str]:
     return [line.turn for line in await here.desk.trace(name, limit)]
 
 
-async def test_a_message_is_found_by_every_id_it_has(here: World) -> None:
+async def test_a_message_is_found_by_every_id_it_has(here: SessionHarness) -> None:
     await here.say("first message", "s", inbound="toy:7", source=ANN)
     await here.answer_next()
     here.journal.engine.commit(
@@ -56,7 +56,7 @@ async def test_a_message_is_found_by_every_id_it_has(here: World) -> None:
     assert await turns(here, "my key") == ["second message"]
 
 
-async def test_a_session_has_its_last_messages_in_order(here: World) -> None:
+async def test_a_session_has_its_last_messages_in_order(here: SessionHarness) -> None:
     for text in ("a", "b", "c"):
         await here.say(text, "s")
         await here.answer_next()
@@ -65,7 +65,7 @@ async def test_a_session_has_its_last_messages_in_order(here: World) -> None:
     assert await turns(here, "s", limit=1) == ["c"]
 
 
-async def test_every_id_of_a_lineage_has_the_whole_conversation(here: World) -> None:
+async def test_every_id_of_a_lineage_has_the_whole_conversation(here: SessionHarness) -> None:
     await here.say("a", "s", source=ANN, inbound="toy:1")
     await here.answer_next(full=True)
     await here.say("b", "s", source=ANN, inbound="toy:2")  # waits for the summary, and is carried along
@@ -81,7 +81,7 @@ async def test_every_id_of_a_lineage_has_the_whole_conversation(here: World) -> 
     assert outgoing.place == PLACE
 
 
-async def test_a_command_is_found_with_what_was_said_to_it(here: World) -> None:
+async def test_a_command_is_found_with_what_was_said_to_it(here: SessionHarness) -> None:
     seen = Seen(key=InboundKey("toy:9"), session=SessionId(""), turn=TurnId("x"), fingerprint=b"", at=1000.0)
     here.journal.engine.commit([(See(seen=seen), MarkDelivered(sent=sent("command:toy:9", "m4")))])
     for name in ("toy:9", "m4", "command:toy:9"):
@@ -89,7 +89,7 @@ async def test_a_command_is_found_with_what_was_said_to_it(here: World) -> None:
         assert (line.inbound, line.state, line.sent) == ("toy:9", TraceState.SENT, ("m4",))
 
 
-async def test_a_message_id_that_several_chats_have_is_asked_about(here: World) -> None:
+async def test_a_message_id_that_several_chats_have_is_asked_about(here: SessionHarness) -> None:
     await here.say("a", "s")
     await here.say("b", "t")
     first = MarkDelivered(sent=sent("reply:a", "5", turn="a", session="s"))
@@ -100,7 +100,7 @@ async def test_a_message_id_that_several_chats_have_is_asked_about(here: World) 
     assert await turns(here, "toy:c2:5") == ["b"]
 
 
-async def test_what_nobody_knows_is_said_to_be_unknown(here: World) -> None:
+async def test_what_nobody_knows_is_said_to_be_unknown(here: SessionHarness) -> None:
     await here.say("a", "s")
     with pytest.raises(UnknownSessionError, match="no session, message or turn toy:1"):
         await here.desk.trace("toy:1", 20)

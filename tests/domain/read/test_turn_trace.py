@@ -30,7 +30,7 @@ from hermes.domain.types import (
     Source,
     TurnId,
 )
-from tests.actors.talk import Talk, does, needs_leave, reads, said
+from tests.actors.talk import SessionTalk, does, needs_leave, reads, said
 
 CUT = "the daemon ended unexpectedly; nothing was recorded for 1.0 s"
 PLACE = Place(platform="toy", chat="c1")
@@ -38,7 +38,7 @@ ANN = Source(platform="toy", user="ann", place=PLACE)
 KEY = InboundKey("toy:1")
 
 
-def entries(*talks: Talk) -> list[TurnRecord]:
+def entries(*talks: SessionTalk) -> list[TurnRecord]:
     return [
         TurnRecord(session=talk.session.id, seq=Seq(seq), record=record)
         for talk in talks
@@ -46,28 +46,30 @@ def entries(*talks: Talk) -> list[TurnRecord]:
     ]
 
 
-def traced(*talks: Talk, deliveries: Mapping[str, Delivery] | None = None, alive: bool = True) -> list[TraceLine]:
+def traced(
+    *talks: SessionTalk, deliveries: Mapping[str, Delivery] | None = None, alive: bool = True
+) -> list[TraceLine]:
     now = talks[-1].now
     return fold_trace(entries(*talks), deliveries or {}, {KEY}, now=now, alive=alive)
 
 
-def line_of(*talks: Talk, deliveries: Mapping[str, Delivery] | None = None, alive: bool = True) -> TraceLine:
+def line_of(*talks: SessionTalk, deliveries: Mapping[str, Delivery] | None = None, alive: bool = True) -> TraceLine:
     [line] = traced(*talks, deliveries=deliveries, alive=alive)
     return line
 
 
-def later(talk: Talk, seconds: float) -> Talk:
+def later(talk: SessionTalk, seconds: float) -> SessionTalk:
     talk.now += seconds
     return talk
 
 
-def begun(source: Source = ANN) -> Talk:
-    talk = Talk()
+def begun(source: Source = ANN) -> SessionTalk:
+    talk = SessionTalk()
     talk.do(said("a", source=source, inbound=KEY))
     return talk
 
 
-def answered() -> Talk:
+def answered() -> SessionTalk:
     talk = later(begun(), 2)
     talk.answer()
     return later(talk, 1)
@@ -302,7 +304,7 @@ def test_a_command_is_a_line_of_its_own() -> None:
     assert taken_line(seen, [], now=9.0).state is TraceState.TAKEN
 
 
-def retry(talk: Talk, tries: int, delay_s: float) -> RetryReport:
+def retry(talk: SessionTalk, tries: int, delay_s: float) -> RetryReport:
     turn, failure = talk.turn, Failure(kind=FailureKind.RATE_LIMIT, message="slow down")
     return RetryReport(
         turn=turn.id, attempt=turn.attempt, replies=0, model="m", failure=failure, tries=tries, delay_s=delay_s

@@ -34,7 +34,7 @@ from tests.actors.talk import (
     DEFAULTS,
     FRESH,
     USAGE,
-    Talk,
+    SessionTalk,
     asks,
     does,
     names,
@@ -52,15 +52,15 @@ OTHER_ADMIN = Source(platform="telegram", user="1", role=Role.ADMIN)
 STRANGER = Source(platform="telegram", user="8")
 
 
-def at_work(*calls: Call, limits: TurnLimits = DEFAULTS) -> Talk:
+def at_work(*calls: Call, limits: TurnLimits = DEFAULTS) -> SessionTalk:
     """A turn whose model has asked for these."""
-    talk = Talk(limits=limits)
+    talk = SessionTalk(limits=limits)
     talk.say("a")
     talk.reply(*calls)
     return talk
 
 
-def outcomes(talk: Talk) -> dict[str, CallOutcome]:
+def outcomes(talk: SessionTalk) -> dict[str, CallOutcome]:
     return {record.call: record.outcome for record in talk.log if isinstance(record, ToolFinished)}
 
 
@@ -68,7 +68,7 @@ def outcomes(talk: Talk) -> dict[str, CallOutcome]:
 
 
 def test_a_call_is_recorded_before_it_runs_and_its_outcome_before_the_model_sees_it() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     asked = talk.reply(does("c1"), text="let me see")
     assert names(asked.records) == ["ModelReplied", "ToolStarted"]
@@ -82,7 +82,7 @@ def test_a_call_is_recorded_before_it_runs_and_its_outcome_before_the_model_sees
 
 
 def test_what_a_watcher_sees_of_a_call() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     [began] = told(CallBegan, talk.reply(does("c1")))
     [ended] = told(CallEnded, talk.returns("c1"))
@@ -167,7 +167,7 @@ def test_a_call_with_a_problem_is_told_to_the_model_and_the_others_go_on() -> No
 
 def test_a_blocked_call_is_never_run_and_nobody_can_allow_it() -> None:
     blocked = does("bad", gate=Gate(verdict=Verdict.BLOCK, reason="it wipes the disk", rules=("rm",)))
-    talk = Talk(limits=TurnLimits(granted=frozenset({"rm"})))
+    talk = SessionTalk(limits=TurnLimits(granted=frozenset({"rm"})))
     talk.do(SetPreference(name="yolo", value=True, reason="asked"))
     talk.say("a")
     talk.reply(blocked)
@@ -185,7 +185,7 @@ def test_calls_that_are_all_refused_leave_the_model_to_go_on() -> None:
 
 
 def test_a_call_that_needs_leave_makes_the_turn_wait_durably_and_says_for_what() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     taken = talk.reply(needs_leave("c1"))
     assert names(taken.records) == ["ModelReplied", "Asked"]
@@ -250,7 +250,7 @@ def test_a_gate_without_rules_is_asked_for_each_time() -> None:
 
 
 def test_a_person_who_trusts_it_all_is_not_asked() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(SetPreference(name="yolo", value=True, reason="asked"))
     talk.say("a")
     talk.reply(needs_leave("c1"))
@@ -312,8 +312,8 @@ def test_an_answer_is_heard_once_for_the_call_it_names_and_only_if_it_is_one() -
     assert talk.work() == ["c1"]
 
 
-def owned(*calls: Call, who: Source, limits: TurnLimits = DEFAULTS) -> Talk:
-    talk = Talk(session=replace(FRESH, owner="7", platform="telegram"), limits=limits)
+def owned(*calls: Call, who: Source, limits: TurnLimits = DEFAULTS) -> SessionTalk:
+    talk = SessionTalk(session=replace(FRESH, owner="7", platform="telegram"), limits=limits)
     talk.do(said("a", source=who))
     talk.reply(*calls)
     return talk
@@ -497,7 +497,7 @@ def test_what_waits_for_a_person_waits_on_after_a_crash_and_that_is_no_interrupt
 
 
 def test_a_stop_announced_before_the_question_does_not_hold_up_what_comes_after_the_answer() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     talk.do(AnnounceStop(reason="restart"))
@@ -519,7 +519,7 @@ def test_steering_that_waited_during_a_crash_is_shown_after_the_note() -> None:
 
 
 def test_three_crashes_in_a_row_suspend_and_resuming_never_runs_a_call_again() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.crash()
     talk.crash()
@@ -559,8 +559,8 @@ def long_call() -> Call:
     return replace(needs_leave("c1"), name="terminal", whole="rm -rf " + "x" * 5_000, whole_file="/w/question-c1.txt")
 
 
-def cut_question() -> Talk:
-    talk = Talk(session=replace(FRESH, owner="7", platform="telegram"))
+def cut_question() -> SessionTalk:
+    talk = SessionTalk(session=replace(FRESH, owner="7", platform="telegram"))
     talk.do(said("a", source=replace(ADMIN, place=PLACE)))
     talk.reply(long_call())
     return talk

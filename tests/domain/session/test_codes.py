@@ -40,13 +40,13 @@ from hermes.domain.types import (
     TurnId,
     Verdict,
 )
-from tests.actors.talk import Talk, does, user
+from tests.actors.talk import SessionTalk, does, user
 
 SUMMARY = user("[Summary of the earlier part of this conversation, written by Hermes]")
 NOTE_LIKE = f"{NOTE_MARK} that is how I write]"
 
 
-def compressed(talk: Talk, messages: tuple[EncodedMessage, ...]) -> Talk:
+def compressed(talk: SessionTalk, messages: tuple[EncodedMessage, ...]) -> SessionTalk:
     """The session that continues this one from these messages, as the agent's report makes it."""
     talk.do(Compress(reason="somebody asked for it"))
     report = SummaryReport(messages=messages)
@@ -54,10 +54,10 @@ def compressed(talk: Talk, messages: tuple[EncodedMessage, ...]) -> Talk:
     assert isinstance(event, Summarised)
     talk.do(event)
     assert talk.child is not None
-    return Talk(talk.child.session, talk.child.records, talk.limits)
+    return SessionTalk(talk.child.session, talk.child.records, talk.limits)
 
 
-def notes(talk: Talk) -> list[bool]:
+def notes(talk: SessionTalk) -> list[bool]:
     return [each.note for each in stored_messages(talk.session, talk.entries())[0]]
 
 
@@ -66,7 +66,7 @@ def notes(talk: Talk) -> list[bool]:
 
 @pytest.mark.parametrize("reason", ["compression", "taken back to before its beginning"])
 def test_a_session_that_a_person_ends_can_be_resumed_whatever_the_reason_says(reason: str) -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     talk.do(EndSession(reason=reason))
@@ -79,7 +79,7 @@ def test_a_session_that_a_person_ends_can_be_resumed_whatever_the_reason_says(re
 
 
 def test_a_persons_message_that_looks_like_a_note_is_theirs_after_a_compression() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say(NOTE_LIKE)
     talk.answer()
     child = compressed(talk, (SUMMARY, *talk.transcript().messages))
@@ -90,7 +90,7 @@ def test_a_persons_message_that_looks_like_a_note_is_theirs_after_a_compression(
 
 
 def test_a_note_stays_a_note_after_a_compression() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"))
     talk.crash()
@@ -105,7 +105,7 @@ def test_a_note_stays_a_note_after_a_compression() -> None:
 
 
 def test_steering_does_not_count_as_a_turn_after_a_compression() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"))
     talk.say("b", busy="steer")
@@ -116,7 +116,7 @@ def test_steering_does_not_count_as_a_turn_after_a_compression() -> None:
 
 
 def test_the_first_kept_message_of_a_turn_begins_it() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     talk.say("b")
@@ -128,7 +128,7 @@ def test_the_first_kept_message_of_a_turn_begins_it() -> None:
 
 
 def test_equal_messages_are_matched_in_order() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     for _ in range(3):
         talk.say("again")
         talk.answer()
@@ -138,7 +138,7 @@ def test_equal_messages_are_matched_in_order() -> None:
 
 
 def test_a_branch_knows_what_people_wrote() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say(NOTE_LIKE)
     talk.answer()
     branch = talk.branch()
@@ -147,7 +147,7 @@ def test_a_branch_knows_what_people_wrote() -> None:
 
 
 def test_carried_messages_of_an_older_version_are_known_by_how_they_begin() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     child = compressed(talk, (SUMMARY, *talk.transcript().messages))
@@ -158,7 +158,7 @@ def test_carried_messages_of_an_older_version_are_known_by_how_they_begin() -> N
 
 
 def test_an_imported_record_with_wrong_origins_does_no_harm() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     child = compressed(talk, (SUMMARY, *talk.transcript().messages))
@@ -176,7 +176,7 @@ def test_an_imported_record_with_wrong_origins_does_no_harm() -> None:
 
 
 def test_an_interruption_records_its_cause_and_the_announced_stop_wins() -> None:
-    crashed, stopped = Talk(), Talk()
+    crashed, stopped = SessionTalk(), SessionTalk()
     for talk in (crashed, stopped):
         talk.say("a")
     marked = stopped.do(AnnounceStop(reason="restart: x", cause=InterruptionCause.RESTART, who="telegram:7"))
@@ -189,7 +189,7 @@ def test_an_interruption_records_its_cause_and_the_announced_stop_wins() -> None
 
 
 def test_a_held_turn_records_why_and_keeps_its_cause_until_it_continues() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"))
     [cut] = talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CRASHES)).records
@@ -201,7 +201,7 @@ def test_a_held_turn_records_why_and_keeps_its_cause_until_it_continues() -> Non
 
 
 def test_a_suspension_records_its_cause() -> None:
-    asked, crashed = Talk(), Talk()
+    asked, crashed = SessionTalk(), SessionTalk()
     for talk in (asked, crashed):
         talk.say("a")
     records = list(asked.do(Suspend(reason="lunch")).records)
@@ -212,7 +212,7 @@ def test_a_suspension_records_its_cause() -> None:
 
 
 def test_an_interruption_that_suspends_holds_nothing() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     for _ in range(2):
         talk.crash()
@@ -223,13 +223,13 @@ def test_an_interruption_that_suspends_holds_nothing() -> None:
 # ---------------------------------------------------------------- stops
 
 
-def failure_of(talk: Talk) -> Any:
+def failure_of(talk: SessionTalk) -> Any:
     [failed] = [each for each in talk.log if isinstance(each, TurnFailed)]
     return failed.failure
 
 
 def test_a_stop_records_its_cause_and_its_person() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.do(StopTurn(reason="/stop", who="telegram:7"))
     failure = failure_of(talk)
@@ -238,7 +238,7 @@ def test_a_stop_records_its_cause_and_its_person() -> None:
 
 
 def test_a_new_message_and_an_end_are_other_causes() -> None:
-    talk, ended = Talk(), Talk()
+    talk, ended = SessionTalk(), SessionTalk()
     for each in (talk, ended):
         each.say("a")
     talk.say("b", busy="interrupt")

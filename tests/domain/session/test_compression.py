@@ -25,22 +25,22 @@ from hermes.domain.session.protocol import (
 from hermes.domain.session.request import TooFarBackError
 from hermes.domain.session.state import is_pending
 from hermes.domain.types import EndCause, FailureKind, Handling, InterruptionCause, Phase, Place, Source, TurnId
-from tests.actors.talk import USAGE, Talk, does, names, needs_leave, of, refusal, said, told
+from tests.actors.talk import USAGE, SessionTalk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW
 
 
-def full() -> Talk:
+def full() -> SessionTalk:
     """A session whose last answer nearly filled the context."""
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer(full=True)
     return talk
 
 
-def overflowed() -> Talk:
+def overflowed() -> SessionTalk:
     """A turn that no longer fits, in the middle of its work."""
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"))
     talk.returns("c1")
@@ -49,7 +49,7 @@ def overflowed() -> Talk:
 
 
 def test_an_answer_that_nearly_fills_the_context_is_given_and_then_room_is_made() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     assert names(talk.answer(full=True).records) == ["TurnFinished", "CompressionStarted"]
     assert (talk.phase, talk.work()) == (Phase.IDLE, ["summary"])
@@ -146,12 +146,12 @@ def test_failed_automatic_compression_waits_longer_each_time_and_never_ends() ->
 
 
 def test_failed_automatic_compression_is_tried_again_when_the_context_has_grown() -> None:
-    def answers(talk: Talk, tokens: int) -> list[str]:
+    def answers(talk: SessionTalk, tokens: int) -> list[str]:
         talk.say(f"{tokens}")
         talk.do(replace(talk.model_says("yes", ()), context_full=True, context_tokens=tokens))
         return talk.work()
 
-    talk = Talk()
+    talk = SessionTalk()
     assert answers(talk, 1000) == ["summary"]
     talk.summary_fails()
     assert answers(talk, 1199) == []
@@ -159,7 +159,7 @@ def test_failed_automatic_compression_is_tried_again_when_the_context_has_grown(
 
 
 def test_fruitless_requests_of_a_person_do_not_end_automatic_compression() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("one")
     talk.answer()
     for _ in range(3):
@@ -185,7 +185,7 @@ def test_an_overflow_is_always_answered_with_a_try() -> None:
 
 
 def test_a_session_that_a_person_ended_for_compression_can_be_resumed() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     talk.do(EndSession(reason="compression"))
@@ -203,7 +203,7 @@ def test_a_compressed_session_of_an_earlier_store_is_known_by_its_successor() ->
 
 
 def test_a_report_of_the_model_that_comes_while_room_is_made_changes_nothing() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     late = talk.model_fails(OVERFLOW)
     talk.do(late)
@@ -212,7 +212,7 @@ def test_a_report_of_the_model_that_comes_while_room_is_made_changes_nothing() -
 
 
 def test_compression_can_be_asked_for_when_idle_only_and_once() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     assert "when it is idle" in refusal(talk.do(Compress(reason="asked")))
     talk.answer()
@@ -316,7 +316,7 @@ def test_a_compressed_session_is_not_resumed() -> None:
 
 
 def test_the_last_turns_are_taken_back_and_stay_hidden() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     for text in ("a", "b", "c"):
         talk.say(text)
         talk.answer(text.upper())
@@ -334,7 +334,7 @@ def test_the_last_turns_are_taken_back_and_stay_hidden() -> None:
 
 
 def test_a_retry_says_the_same_once_more_as_a_new_turn() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer("no")
     taken = talk.undo(again="again")
@@ -346,7 +346,7 @@ def test_a_retry_says_the_same_once_more_as_a_new_turn() -> None:
 
 
 def test_a_session_at_work_is_not_taken_back() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     assert "running" in refusal(talk.undo())
     compressing = full()
@@ -354,7 +354,7 @@ def test_a_session_at_work_is_not_taken_back() -> None:
 
 
 def test_a_branch_is_a_copy_and_leaves_the_original_alone() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer("A")
     before = talk.session
@@ -381,7 +381,7 @@ def test_a_branch_can_leave_out_the_last_turns_and_be_made_of_a_session_that_has
 
 
 def test_a_branch_of_a_session_at_work_has_no_calls_without_outcome() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(needs_leave("c1"))
     branch = talk.branch()
@@ -389,7 +389,7 @@ def test_a_branch_of_a_session_at_work_has_no_calls_without_outcome() -> None:
 
 
 def test_a_child_can_be_taken_back_as_far_as_it_was_told_the_words() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer("A")
     talk.do(Compress(reason="asked"))

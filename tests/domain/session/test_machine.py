@@ -38,7 +38,7 @@ from hermes.domain.types import (
     SessionKey,
     TurnId,
 )
-from tests.actors.talk import API, FRESH, Talk, does, names, needs_leave, of, reads, refusal, said, told
+from tests.actors.talk import API, FRESH, SessionTalk, does, names, needs_leave, of, reads, refusal, said, told
 
 
 def test_a_message_to_an_idle_session_is_recorded_accepted_and_started_in_one_step() -> None:
@@ -50,7 +50,7 @@ def test_a_message_to_an_idle_session_is_recorded_accepted_and_started_in_one_st
 
 
 def test_the_model_is_asked_as_soon_as_a_turn_has_started() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     assert talk.work() == []
     talk.say("a")
     assert talk.work() == ["think"]
@@ -59,7 +59,7 @@ def test_the_model_is_asked_as_soon_as_a_turn_has_started() -> None:
 
 
 def test_a_message_during_a_turn_waits_and_starts_when_the_turn_has_ended() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     queued = talk.say("b")
     assert names(queued.records) == ["MessageReceived"]
@@ -72,7 +72,7 @@ def test_a_message_during_a_turn_waits_and_starts_when_the_turn_has_ended() -> N
 
 
 def test_a_full_queue_refuses_with_a_reason_and_stores_nothing() -> None:
-    talk = Talk(limits=TurnLimits(max_queue=2))
+    talk = SessionTalk(limits=TurnLimits(max_queue=2))
     for text in ("a", "b", "c"):
         talk.say(text)
     before = talk.session
@@ -88,7 +88,7 @@ def test_an_inbound_id_is_remembered_with_the_message_it_came_with() -> None:
 
 
 def test_a_late_report_of_a_stopped_or_restarted_run_changes_nothing() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     late = talk.model_says("yes", ())
     stopped = step(talk.session, StopTurn(reason="enough"), 1.0).session
@@ -101,7 +101,7 @@ def test_a_late_report_of_a_stopped_or_restarted_run_changes_nothing() -> None:
 
 
 def test_a_failed_turn_keeps_its_reason_and_the_next_message_starts() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     assert names(talk.fail().records) == ["TurnFailed", "TurnStarted"]
@@ -113,7 +113,7 @@ def test_a_failed_turn_keeps_its_reason_and_the_next_message_starts() -> None:
 
 
 def test_a_stop_ends_the_running_turn_only() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     [gave_up] = told(TurnGaveUp, talk.do(StopTurn(reason="user")))
@@ -124,7 +124,7 @@ def test_a_stop_ends_the_running_turn_only() -> None:
 
 
 def test_a_stop_can_name_a_waiting_turn() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     for text in ("a", "b", "c"):
         talk.say(text)
     talk.do(StopTurn(reason="left", turn=TurnId("b")))
@@ -133,7 +133,7 @@ def test_a_stop_can_name_a_waiting_turn() -> None:
 
 
 def test_a_stop_of_something_that_is_over_changes_nothing() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     assert talk.do(StopTurn(reason="late")).records == ()
@@ -141,7 +141,7 @@ def test_a_stop_of_something_that_is_over_changes_nothing() -> None:
 
 
 def test_stopping_a_turn_of_a_suspended_session_wakes_nobody_and_keeps_its_reason() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     talk.do(Suspend(reason="operator"))
@@ -155,7 +155,7 @@ def test_stopping_a_turn_of_a_suspended_session_wakes_nobody_and_keeps_its_reaso
 
 
 def test_a_message_that_interrupts_ends_the_turn_and_is_next() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     interrupting = talk.say("b", busy="interrupt")
     assert names(interrupting.records) == ["MessageReceived", "TurnFailed", "TurnStarted"]
@@ -164,7 +164,7 @@ def test_a_message_that_interrupts_ends_the_turn_and_is_next() -> None:
 
 
 def test_a_message_that_interrupts_does_not_overtake_what_waits() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     [accept] = of(Accept, talk.say("c", busy="interrupt"))
@@ -174,7 +174,7 @@ def test_a_message_that_interrupts_does_not_overtake_what_waits() -> None:
 
 @pytest.mark.parametrize(("wish", "preferred", "configured"), [("steer", "", "queue"), ("", "steer", "queue")])
 def test_a_message_steers_if_it_or_the_conversation_says_so(wish: str, preferred: str, configured: str) -> None:
-    talk = Talk(limits=TurnLimits(busy=configured))  # type: ignore[arg-type]
+    talk = SessionTalk(limits=TurnLimits(busy=configured))  # type: ignore[arg-type]
     talk.do(SetPreference(name="busy", value=preferred, reason="asked"))
     talk.say("a")
     talk.reply(does("c1"))
@@ -190,7 +190,7 @@ def test_a_message_steers_if_it_or_the_conversation_says_so(wish: str, preferred
 
 
 def test_steering_that_comes_too_late_is_a_turn_of_its_own() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b", busy="steer")
     talk.answer()
@@ -203,14 +203,14 @@ def test_steering_that_comes_too_late_is_a_turn_of_its_own() -> None:
 
 def test_an_announced_stop_marks_work_in_flight_once_and_idle_sessions_not_at_all() -> None:
     assert step(FRESH, AnnounceStop(reason="restart"), 1.0).records == ()
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     assert names(talk.do(AnnounceStop(reason="restart")).records) == ["MarkedResumePending"]
     assert talk.do(AnnounceStop(reason="restart")).records == ()
 
 
 def test_after_an_announced_stop_no_new_turn_starts_and_what_waits_starts_after_the_restart() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     talk.do(AnnounceStop(reason="restart"))
@@ -224,7 +224,7 @@ def test_after_an_announced_stop_no_new_turn_starts_and_what_waits_starts_after_
 
 
 def test_a_turn_that_finishes_in_time_clears_the_mark() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.do(AnnounceStop(reason="restart"))
     talk.answer()
@@ -234,7 +234,7 @@ def test_a_turn_that_finishes_in_time_clears_the_mark() -> None:
 
 
 def test_a_crash_and_an_announced_stop_recover_to_the_same_turn_with_their_own_reason() -> None:
-    crashed, stopped = Talk(), Talk()
+    crashed, stopped = SessionTalk(), SessionTalk()
     for talk in (crashed, stopped):
         talk.say("a")
     stopped.do(AnnounceStop(reason="shutdown"))
@@ -250,11 +250,11 @@ def test_a_crash_and_an_announced_stop_recover_to_the_same_turn_with_their_own_r
 
 
 def test_three_interruptions_without_a_finished_turn_suspend_and_a_finished_turn_forgives() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.crash()
     talk.crash()
-    forgiven = Talk(talk.session, talk.log)
+    forgiven = SessionTalk(talk.session, talk.log)
     forgiven.answer()
     assert forgiven.session.interruptions == 0
 
@@ -267,7 +267,7 @@ def test_three_interruptions_without_a_finished_turn_suspend_and_a_finished_turn
 
 
 def test_a_resumed_session_takes_up_the_turn_it_was_suspended_with() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     talk.do(Suspend(reason="operator"))
@@ -278,7 +278,7 @@ def test_a_resumed_session_takes_up_the_turn_it_was_suspended_with() -> None:
 
 
 def test_a_suspended_session_keeps_a_call_that_waits_and_asks_again_when_it_is_resumed() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(needs_leave("c1"))
     talk.do(Suspend(reason="operator"))
@@ -291,7 +291,7 @@ def test_a_suspended_session_keeps_a_call_that_waits_and_asks_again_when_it_is_r
 
 
 def test_a_turn_that_waits_for_a_person_over_a_restart_has_the_announced_reason() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(needs_leave("c1"))
     talk.do(AnnounceStop(reason="restart: new version"))
@@ -301,14 +301,14 @@ def test_a_turn_that_waits_for_a_person_over_a_restart_has_the_announced_reason(
 
 
 def test_a_stopped_turn_is_not_said_to_have_failed() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.do(StopTurn(reason="stopped by a person"))
     assert talk.session.reason == "the last turn was stopped"
 
 
 def test_without_a_daemon_an_open_turn_has_one_promise() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     said = explain(talk.session, 100.0, alive=False)
     assert "no daemon runs; it goes on when one does" in said
@@ -316,7 +316,7 @@ def test_without_a_daemon_an_open_turn_has_one_promise() -> None:
 
 
 def test_a_call_in_flight_at_a_suspension_is_not_run_again_and_what_came_after_it_not_at_all() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"), does("c2"))
     talk.do(Suspend(reason="operator"))
@@ -332,7 +332,7 @@ def test_a_call_in_flight_at_a_suspension_is_not_run_again_and_what_came_after_i
 
 
 def test_an_outcome_that_comes_just_after_a_suspension_is_kept_and_starts_nothing() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"), does("c2"))
     late = talk.tool_returns("c1")
@@ -345,7 +345,7 @@ def test_an_outcome_that_comes_just_after_a_suspension_is_kept_and_starts_nothin
 
 
 def test_whoever_steered_is_told_of_a_suspension_too() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(reads("c1"))
     talk.say("b", busy="steer")
@@ -355,7 +355,7 @@ def test_whoever_steered_is_told_of_a_suspension_too() -> None:
 
 
 def test_a_key_can_be_given_to_a_session_at_work_without_disturbing_it() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     taken = talk.do(Resume(reason="asked", key=SessionKey("k")))
     assert taken.bind == "k"
@@ -365,7 +365,7 @@ def test_a_key_can_be_given_to_a_session_at_work_without_disturbing_it() -> None
 
 
 def test_an_ended_session_can_be_opened_again() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.answer()
     talk.do(EndSession(reason="done", successor=SessionId("next")))
@@ -375,7 +375,7 @@ def test_an_ended_session_can_be_opened_again() -> None:
 
 
 def test_ending_a_session_tells_everyone_who_waits_and_is_final() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     assert names(talk.do(EndSession(reason="done")).records) == ["TurnFailed", "TurnFailed", "Ended"]
@@ -385,7 +385,7 @@ def test_ending_a_session_tells_everyone_who_waits_and_is_final() -> None:
 
 
 def test_ending_a_session_closes_its_calls() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.reply(does("c1"), does("c2"))
     taken = talk.do(EndSession(reason="done"))
@@ -397,7 +397,7 @@ def test_a_command_in_the_wrong_phase_is_refused_with_the_phase() -> None:
 
 
 def test_a_preference_that_does_not_exist_is_refused() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     assert "there is no preference 'colour'" in refusal(
         talk.do(SetPreference(name="colour", value="red", reason="asked"))
     )
@@ -432,7 +432,7 @@ def test_evolve_counts_every_record() -> None:
 
 
 def test_history_that_came_along_is_part_of_the_turn() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     history = tuple(EncodedMessage(m) for m in (b'{"role":"user","content":"x"}', b'{"role":"user","content":"y"}'))
     talk.do(Submission(turn=TurnId("a"), messages=history, source=API))
     assert talk.shown() == ["user: x", "user: y"]
@@ -445,8 +445,8 @@ def test_a_recovered_session_with_nothing_open_stays_as_it_is() -> None:
 # ---------------------------------------------------------------- turns that are held until the person writes
 
 
-def held(*calls: Call) -> Talk:
-    talk = Talk()
+def held(*calls: Call) -> SessionTalk:
+    talk = SessionTalk()
     talk.say("a")
     if calls:
         talk.reply(*calls)
@@ -486,7 +486,7 @@ def test_a_held_turn_does_not_go_on_because_a_process_ended() -> None:
 
 
 def test_what_waits_behind_a_held_turn_starts_when_that_is_stopped_whatever_stops_were_announced_before() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     for _ in range(2):
@@ -513,7 +513,7 @@ def test_a_held_turn_goes_on_by_itself_once_a_daemon_starts_that_holds_nothing()
 
 
 def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_now() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("a")
     talk.say("b")
     talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
@@ -523,7 +523,7 @@ def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_
 
 
 def test_opening_is_taken_with_the_first_message_only() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     system = EncodedMessage(b'{"role":"system","content":"Be brief."}')
     [taken] = of(Accept, talk.do(replace(said("a"), opening=(system,))))
     assert taken == Accept(turn=TurnId("a"), position=0, handling=Handling.STARTED, opened=True)

@@ -10,8 +10,9 @@ from hermes.domain.session.protocol import Accept, AnnounceStop, Hold, Rewrite, 
 from hermes.domain.session.state import is_pending, replay
 from hermes.domain.submission import Submission
 from hermes.domain.types import Handling, Phase, Place, SessionKey, Source, TurnId
-from tests.actors.harness import until, world
-from tests.actors.talk import Talk, names, of, refusal, said, user
+from tests.actors.harness import world
+from tests.actors.talk import SessionTalk, names, of, refusal, said, user
+from tests.support.waiting import until
 
 THERE = Place(platform="toy", chat="c", message="1")
 ANN = Source(platform="toy", user="ann", place=THERE)
@@ -27,7 +28,7 @@ def rest(text: str = "two", joins: str = "one", *, more_s: float = 0.0) -> Submi
 
 
 def test_a_message_whose_rest_is_on_its_way_is_stored_and_held() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     taken = talk.do(first())
     assert names(taken.records) == ["MessageReceived"]
     assert of(Hold, taken) == [Hold(wait_s=WAIT_S)]
@@ -37,7 +38,7 @@ def test_a_message_whose_rest_is_on_its_way_is_stored_and_held() -> None:
 
 
 def test_the_rest_joins_it_and_they_are_one_turn() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(first())
     taken = talk.do(rest())
     assert names(taken.records) == ["Amended", "TurnStarted"]
@@ -51,7 +52,7 @@ def test_the_rest_joins_it_and_they_are_one_turn() -> None:
 
 
 def test_each_part_that_is_not_the_last_is_waited_for_anew() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(first())
     assert of(Hold, talk.do(rest(more_s=WAIT_S))) == [Hold(wait_s=WAIT_S)]
     talk.do(rest("three"))
@@ -59,7 +60,7 @@ def test_each_part_that_is_not_the_last_is_waited_for_anew() -> None:
 
 
 def test_what_was_waited_for_in_vain_starts_alone() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(first())
     assert names(talk.do(StartHeld()).records) == ["TurnStarted"]
     assert talk.do(StartHeld()).records == ()
@@ -68,7 +69,7 @@ def test_what_was_waited_for_in_vain_starts_alone() -> None:
 
 
 def test_a_crash_while_it_is_held_loses_no_part() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(first())
     talk.do(rest(more_s=WAIT_S))
     assert replay(talk.session.id, talk.entries()) == talk.session
@@ -78,7 +79,7 @@ def test_a_crash_while_it_is_held_loses_no_part() -> None:
 
 
 def test_a_text_that_is_split_while_a_turn_runs_waits_as_one() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("before")
     talk.do(first())
     taken = talk.do(rest())
@@ -91,7 +92,7 @@ def test_a_text_that_is_split_while_a_turn_runs_waits_as_one() -> None:
 
 def test_neither_a_stop_nor_a_suspension_is_undone_by_the_end_of_a_wait() -> None:
     for event in (AnnounceStop(reason="a restart"), Suspend(reason="enough")):
-        talk = Talk()
+        talk = SessionTalk()
         talk.do(first())
         talk.do(event)
         assert talk.do(StartHeld()).records == ()
@@ -99,7 +100,7 @@ def test_neither_a_stop_nor_a_suspension_is_undone_by_the_end_of_a_wait() -> Non
 
 
 def test_a_message_that_waits_is_replaced_when_it_is_written_anew() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("before")
     talk.do(said("wrong", source=ANN))
     taken = talk.do(Rewrite(place=THERE, message=user("right"), role=Role.USER))
@@ -109,7 +110,7 @@ def test_a_message_that_waits_is_replaced_when_it_is_written_anew() -> None:
 
 
 def test_its_other_parts_stay_when_the_first_is_written_anew() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(first())
     talk.do(rest(more_s=WAIT_S))
     talk.do(Rewrite(place=THERE, message=user("one, corrected"), role=Role.USER))
@@ -118,7 +119,7 @@ def test_its_other_parts_stay_when_the_first_is_written_anew() -> None:
 
 
 def test_what_has_begun_is_not_replaced() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.do(said("a", source=ANN))
     taken = talk.do(Rewrite(place=THERE, message=user("b"), role=Role.USER))
     assert "does not wait any more" in refusal(taken)
@@ -147,7 +148,7 @@ async def test_an_edit_reaches_a_message_that_waits() -> None:
 
 
 def test_what_waits_while_a_conversation_is_compressed_is_still_answered_where_it_was_said() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("before")
     talk.answer(full=True)
     talk.do(said("meanwhile", source=ANN))

@@ -41,7 +41,7 @@ from hermes.domain.session.protocol import (
 from hermes.domain.session.request import TooFarBackError, waiting_of
 from hermes.domain.session.state import is_pending, replay
 from hermes.domain.types import Call, CallState, EncodedMessage, FailureKind, Phase, Seq, Session, SessionId, TurnId
-from tests.actors.talk import Talk, asks, does, events, needs_leave, reads, said, user
+from tests.actors.talk import SessionTalk, asks, does, events, needs_leave, reads, said, user
 
 LIMITS = TurnLimits(max_queue=3, max_replies=3, max_parallel=2)
 CALLS = st.lists(st.sampled_from(["does", "reads", "leave", "asks", "bad"]), min_size=1, max_size=3)
@@ -52,7 +52,7 @@ AT_WORK = (Phase.RUNNING, Phase.WAITING)
 class SessionLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.talk = Talk(limits=LIMITS)
+        self.talk = SessionTalk(limits=LIMITS)
         self.talks = [self.talk]  # oldest first; the last one is where the conversation goes on
         self.accepted: dict[TurnId, SessionId] = {}
         self.told: Counter[str] = Counter()
@@ -190,7 +190,7 @@ class SessionLife(RuleBasedStateMachine):
             )
         )
         assert talk.child is not None
-        self.talk = Talk(talk.child.session, talk.child.records, LIMITS)
+        self.talk = SessionTalk(talk.child.session, talk.child.records, LIMITS)
         self.talk.now = talk.now
         self.talks.append(self.talk)
         self.reports = []  # whoever makes them made them for the parent
@@ -351,7 +351,7 @@ class SessionLife(RuleBasedStateMachine):
 class _Logs:
     """The logs of a lineage, as a store would hold them."""
 
-    def __init__(self, talks: Iterable[Talk]) -> None:
+    def __init__(self, talks: Iterable[SessionTalk]) -> None:
         self._talks = {talk.session.id: talk for talk in talks}
 
     def head(self, session: SessionId) -> Session:

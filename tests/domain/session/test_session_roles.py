@@ -24,7 +24,7 @@ from hermes.domain.types import (
     Source,
     TurnId,
 )
-from tests.actors.talk import Talk, asks, does, said, user
+from tests.actors.talk import SessionTalk, asks, does, said, user
 
 THERE = Place(platform="toy", chat="g", message="1")
 
@@ -36,11 +36,11 @@ def person(name: str, role: Role | None) -> Source:
 BOSS, ANN, EVE = person("boss", Role.ADMIN), person("ann", Role.USER), person("eve", Role.GUEST)
 
 
-def shared_talk() -> Talk:
+def shared_talk() -> SessionTalk:
     """A group whose members share one session."""
     source = replace(BOSS, company=ChatContext(kind="group", shared=True))
     started = SessionStarted(at=0.0, key=SessionKey("agent:main:toy:group:g"), source=source, reason="first message")
-    return Talk(begin(SessionId("s"), started), log=(started,))
+    return SessionTalk(begin(SessionId("s"), started), log=(started,))
 
 
 def role_in(session: Session) -> Role:
@@ -165,7 +165,7 @@ def test_a_held_turn_goes_on_with_its_role_when_somebody_lower_writes() -> None:
     assert [turn.role for turn in talk.session.queue] == [Role.GUEST]
 
 
-def is_of_several(talk: Talk) -> bool:
+def is_of_several(talk: SessionTalk) -> bool:
     return talk.turn.several
 
 

@@ -9,7 +9,7 @@ from hermes.domain.session.protocol import Answer, Branch
 from hermes.domain.session.transaction import operations_of
 from hermes.domain.submission import Submission
 from hermes.domain.types import Epoch, InboundKey, Place, Session, SessionId, Source, TurnId
-from tests.actors.talk import API, FRESH, Talk, needs_leave, said, user
+from tests.actors.talk import API, FRESH, SessionTalk, needs_leave, said, user
 
 CHAT = Source(platform="toy", user="ann", place=Place(platform="toy", chat="1"))
 EPOCH = Epoch(7)
@@ -33,7 +33,7 @@ def test_step_without_records_is_no_transaction() -> None:
 
 
 def test_finished_turn_brings_usage_and_outbox_message() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     started = talk.do(said("hello", source=CHAT))
     assert [message.final for message in started.outbox] == [False]
     assert not any(isinstance(each, Enqueue) for each in operations_of(started, EPOCH))
@@ -44,7 +44,7 @@ def test_finished_turn_brings_usage_and_outbox_message() -> None:
 
 
 def test_standing_grant_is_stored_with_its_answer() -> None:
-    talk = Talk()
+    talk = SessionTalk()
     talk.say("clean up")
     talk.reply(needs_leave("c1", "rm"))
     taken = talk.do(Answer(answer=ALWAYS, source=API))

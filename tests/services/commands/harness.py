@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable
@@ -41,6 +40,7 @@ from hermes.services.sessions import SessionService
 from hermes.supervision.policy import RestartIntensity
 from tests.support.fakes import FakeProcesses
 from tests.support.journals import LoopJournal
+from tests.support.waiting import until
 
 SETTINGS = DirectorySettings(
     idle_after_s=600, max_live=1000, limits=TurnLimits(max_queue=4), memory_limit_bytes=0, seen_for_s=86400
@@ -83,7 +83,7 @@ def _keep(works: list[Work], work: Work) -> Work:
     return work
 
 
-class World:
+class CommandHarness:
     def __init__(self) -> None:
         self.now = START
         self.models = ["toy-1", "toy-2"]
@@ -243,17 +243,9 @@ def said(text: str) -> EncodedMessage:
     return EncodedMessage(json.dumps({"role": "user", "content": text}).encode())
 
 
-async def until(condition: Callable[[], bool], *, rounds: int = 1) -> None:
-    async with asyncio.timeout(30):
-        held = 0
-        while held < rounds:
-            await asyncio.sleep(0)
-            held = held + 1 if condition() else 0
-
-
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    here = World()
+async def world() -> AsyncIterator[CommandHarness]:
+    here = CommandHarness()
     try:
         yield here
     finally:

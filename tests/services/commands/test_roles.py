@@ -9,7 +9,7 @@ import pytest
 from hermes.domain.access.role import Role
 from hermes.domain.types import SessionId, SessionKey, Source
 from hermes.services.commands.registry import COMMANDS, help_text, menu
-from tests.services.commands.harness import ANN, World, world
+from tests.services.commands.harness import ANN, CommandHarness, world
 from tests.support.fakes import process_view
 
 ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights"}
@@ -61,7 +61,7 @@ async def test_the_role_counts_on_the_api_too() -> None:
 # ---------------------------------------------------------------- nothing of others
 
 
-async def of_ann(here: World) -> SessionId:
+async def of_ann(here: CommandHarness) -> SessionId:
     session = await here.talk("the secret of Ann", key=ANNS, source=ANN)
     await here.command("/title Ann's own", key=ANNS, source=ANN)
     here.processes.known = {"proc_a": process_view("proc_a", session=session)}

@@ -12,8 +12,9 @@ from hermes.domain.errors import StorageFullError
 from hermes.domain.types import Call, Gate, InboundKey, Phase, SessionId, SessionKey, Source, Verdict
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller
-from tests.services.commands.harness import ANN, BOB, World, said, until, world
+from tests.services.commands.harness import ANN, BOB, CommandHarness, said, world
 from tests.support.fakes import process_view
+from tests.support.waiting import until
 
 ANNS = "agent:main:telegram:dm:ann"
 BOBS = "agent:main:telegram:dm:bob"
@@ -26,7 +27,7 @@ DANGEROUS = Call(
 QUESTION = Call(id="c2", name="clarify", question="Which one?", choices=("red", "blue"))
 
 
-async def waiting_for_leave(here: World, call: Call = DANGEROUS) -> None:
+async def waiting_for_leave(here: CommandHarness, call: Call = DANGEROUS) -> None:
     await here.say("clean up", "s")
     await here.answer("", call)
     assert (await here.session("s")).phase is Phase.WAITING

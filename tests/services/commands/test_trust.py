@@ -12,7 +12,7 @@ from hermes.domain.types import SessionId, Source
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller, CommandReply
 from hermes.services.commands.service import CommandService
-from tests.services.commands.harness import ANN, CLI, World, world
+from tests.services.commands.harness import ANN, CLI, CommandHarness, world
 
 FILE = PromptFile(path="/p/AGENTS.md", content=b"Be kind.\n")
 
@@ -38,7 +38,7 @@ class FakePromptFiles:
         return (FILE.path,)
 
 
-async def run(here: World, files: FakePromptFiles, text: str, source: Source = CLI) -> CommandReply:
+async def run(here: CommandHarness, files: FakePromptFiles, text: str, source: Source = CLI) -> CommandReply:
     desk = CommandService(
         here.desk,
         new_turn_id=here.new_turn_id,

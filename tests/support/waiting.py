@@ -1,0 +1,33 @@
+"""Waiting for a condition: the only two ways in which tests wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+_SPINS = 200  # rounds of the loop before it sleeps
+
+
+async def until(condition: Callable[[], object], *, rounds: int = 1, within_s: float = 30.0) -> None:
+    """Return when the condition has held for this many rounds of the loop in a row."""
+    held = spins = 0
+    try:
+        async with asyncio.timeout(within_s):
+            while held < rounds:
+                spins += 1
+                await asyncio.sleep(0 if spins < _SPINS or held else 0.002)
+                held = held + 1 if condition() else 0
+    except TimeoutError:
+        raise AssertionError(f"did not become true within {within_s} s: {condition}") from None
+
+
+def eventually(condition: Callable[..., Any], within_s: float = 40.0) -> Any:
+    """Return the first true value of the condition."""
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"did not become true within {within_s} s: {condition}")
+        time.sleep(0.01)
+    return value
