@@ -17,8 +17,8 @@ import threading
 import time
 from contextlib import suppress
 
-from hermes.sandbox.proxy import GuardProxy, NetworkPolicy
-from hermes.sandbox.proxy_client import ProxyLimits
+from hermes.sandbox.network.proxy import GuardProxy, NetworkPolicy
+from hermes.sandbox.network.proxy_client import ProxyLimits
 
 HOST = "site.test"
 ROUNDS = 7

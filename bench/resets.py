@@ -23,7 +23,7 @@ from hermes.actors.journal import ActorJournal
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.reset_scheduler import REVIEWED, ResetClock, Tick
 from hermes.app.factories.resets import LateProcessViews
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.types import SessionId, TurnId

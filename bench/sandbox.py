@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from hermes.domain.types import Gate, SessionId, TurnId
-from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.network.network import SandboxNetwork
 from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
 from hermes.tools.files.boxed_files import BoxedFiles

@@ -45,10 +45,10 @@ from hermes.actors.session_mail import (
 )
 from hermes.domain.access import approver_chat
 from hermes.domain.access.grants import PREFIX, rules_in
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.eviction import SteadyClock, may_leave
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.domain.events import ActorFailed
-from hermes.domain.eviction import SteadyClock, may_leave
 from hermes.domain.listing import some
 from hermes.domain.operations import ForgetSeen, Restore, SetAside
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route

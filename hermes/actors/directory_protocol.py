@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.actors.registry import ReadSnapshot
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError
 from hermes.domain.read.lineage import Address, Route
 from hermes.domain.session.protocol import AnnounceStop

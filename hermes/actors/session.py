@@ -12,7 +12,7 @@ from dataclasses import replace
 from loguru import logger
 
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.kernel.journaled import JournaledActor, LoadState, Stage, WriteState
+from hermes.actors.kernel.journaled import JournaledActor, LifecycleStage, LoadState, WriteState
 from hermes.actors.session_effects import give_back, hand_over, perform
 from hermes.actors.session_mail import (
     Born,
@@ -81,7 +81,7 @@ class SessionActor(JournaledActor[Post, Step]):
         recovery: Recover = _NOTHING_INTERRUPTED,
         stopping: AnnounceStop | None = None,
     ) -> None:
-        super().__init__(services.journal, Stage.NEW if opening else Stage.SETTLED)
+        super().__init__(services.journal, LifecycleStage.NEW if opening else LifecycleStage.SETTLED)
         self._services = services
         self._session = session
         self._opening = opening  # first records of a new session, stored together with its first message
@@ -111,7 +111,7 @@ class SessionActor(JournaledActor[Post, Step]):
             return
         handed_over = session.turn is not None or bool(session.resume_reason)
         if self._recovery.cause or not handed_over:
-            self.stage = Stage.RECOVERING
+            self.stage = LifecycleStage.RECOVERING
             self._process(Post(event=self._recovery))
         if self.write_state is WriteState.READY:
             self.on_ready()
@@ -142,7 +142,7 @@ class SessionActor(JournaledActor[Post, Step]):
         if not result.records and result.child is None:
             self._perform(post, result)
             return
-        if self.stage is Stage.NEW:
+        if self.stage is LifecycleStage.NEW:
             result.records = (*self._opening, *result.records)
             result.bind = result.bind or result.session.key
         followups = services.was_reset.outgoing(self._session.id, event) if isinstance(event, ResetSession) else ()
@@ -201,13 +201,13 @@ class SessionActor(JournaledActor[Post, Step]):
 
     def on_refused(self, mail: Post, error: HermesError) -> None:
         fail(mail, error)
-        if self.stage is Stage.NEW and isinstance(error, AlreadySeenError):
+        if self.stage is LifecycleStage.NEW and isinstance(error, AlreadySeenError):
             self._services.tell_directory(MayLeave(session=self._session.id))
 
     def on_conflict(self, mail: Post, error: HermesError) -> bool:
         """Another writer changed or deleted the session, or was first to continue the same conversation."""
         give_back(mail, self._session.id, self._services, moved=True)
-        if self.stage is Stage.NEW:
+        if self.stage is LifecycleStage.NEW:
             return True
         if isinstance(error, UnknownSessionError):
             for event in given_up(self._session, DELETED):
@@ -240,7 +240,7 @@ class SessionActor(JournaledActor[Post, Step]):
 
     def on_ready(self) -> None:
         """Start the work that the state asks for, and cancel the rest."""
-        if self.stage is Stage.RECOVERING:
+        if self.stage is LifecycleStage.RECOVERING:
             return
         limits = self._services.limits()
         wanted = open_work(self._session, limits)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from hermes.domain.access.permission import grants_for, is_unasked
-from hermes.domain.media_scope import scope_of
+from hermes.domain.media.scope import scope_of
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.session.jobs import ModelJob, Report, SummaryJob, ToolJob
 from hermes.domain.session.protocol import ModelCallWork, SummaryWork, Task, ToolCallWork

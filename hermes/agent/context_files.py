@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hermes.agent.injection import suspicion
-from hermes.domain.prompt_file import PromptFile
+from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.values import dataclass
 
 MAX_CHARS = 20_000

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.agent.chat_message import encode, text_of
-from hermes.domain.media_reference import SCHEME, named_by
+from hermes.domain.media.reference import SCHEME, named_by
 from hermes.domain.types import EncodedMessage
 from hermes.domain.values import dataclass
 

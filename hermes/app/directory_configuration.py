@@ -8,7 +8,7 @@ from dataclasses import replace
 from hermes.actors.directory_protocol import Configure
 from hermes.actors.kernel.ref import ActorDeadError
 from hermes.config.settings import Config
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.types import Busy, HoldCause
 from hermes.supervision.root import Children

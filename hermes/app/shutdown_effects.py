@@ -26,7 +26,7 @@ from hermes.domain.types import InterruptionCause, Phase, Session
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
 from hermes.supervision.root import Children, RootActor, ShutdownEffects, StopChildren
-from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
+from hermes.supervision.shutdown import Action, Chats, ShutdownStage, StopBudget, Stopping, StopRequest
 from hermes.supervision.watchdog import ShutdownWatchdog
 from hermes.system.crash_point import reach
 
@@ -87,36 +87,36 @@ class DaemonShutdown(ShutdownEffects):
             case _:
                 assert_never(action)
 
-    async def run(self, stage: Stage, state: Stopping) -> Chats:
+    async def run(self, stage: ShutdownStage, state: Stopping) -> Chats:
         match stage:
-            case Stage.MARK_SESSIONS | Stage.MARK_NEW_TURNS:
+            case ShutdownStage.MARK_SESSIONS | ShutdownStage.MARK_NEW_TURNS:
                 return _chats(await self._mark_sessions(state.request))
-            case Stage.AWAIT_INTAKE:
+            case ShutdownStage.AWAIT_INTAKE:
                 while self.desk.waiting:  # noqa: ASYNC110 - a few messages that are on their way to disk
                     await asyncio.sleep(_POLL_S)
-            case Stage.NOTIFY_HOMES:
+            case ShutdownStage.NOTIFY_HOMES:
                 reach("stop: marked")
                 await self._notify_homes(state)
-            case Stage.DRAIN:
+            case ShutdownStage.DRAIN:
                 await self._until_turns_finished(state.request)
-            case Stage.LAST_WORDS:
+            case ShutdownStage.LAST_WORDS:
                 reach("stop: drained")
                 # Each session answers when its last answer is stored and handed to delivery.
                 await self._mark_sessions(state.request)
                 await self.children[DELIVERY].ask(Drain(), block=False)
-            case Stage.END_PROCESSES:
+            case ShutdownStage.END_PROCESSES:
                 await self._end_processes()
                 self._log_unfinished()
-            case Stage.CLOSE_SERVERS:
+            case ShutdownStage.CLOSE_SERVERS:
                 await self.close_servers()
                 reach("stop: servers closed")
-            case Stage.STOP_CHILDREN:
+            case ShutdownStage.STOP_CHILDREN:
                 pass  # by the root
-            case Stage.CLOSE_WORKERS:
+            case ShutdownStage.CLOSE_WORKERS:
                 await _until_actors_ended(left=1)  # the root
                 reach("stop: actors gone")
                 await self.close_workers()
-            case Stage.WRITE_CLEAN_MARKER:
+            case ShutdownStage.WRITE_CLEAN_MARKER:
                 await self.write_clean_marker(state.request)
             case _:
                 assert_never(stage)

@@ -11,8 +11,8 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from hermes.domain.access.prompt_file import DIGEST_CHARS, PromptFile, digest_of
 from hermes.domain.errors import BadInputError
-from hermes.domain.prompt_file import DIGEST_CHARS, PromptFile, digest_of
 from hermes.domain.values import dataclass
 
 FILE_NAME = "trusted_prompts.json"

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from hermes.domain.access.question import SHOW, asked_by, is_long
 from hermes.domain.legacy_reason import compression_cause
-from hermes.domain.media_reference import COPY, SEND_FILE
+from hermes.domain.media.reference import COPY, SEND_FILE
 from hermes.domain.records import (
     Answered,
     Asked,

@@ -17,8 +17,8 @@ from loguru import logger
 
 from hermes.domain.errors import HermesError, PlatformError
 from hermes.domain.fence import fenced
-from hermes.domain.media_reference import user_message
-from hermes.domain.media_scope import scope_of
+from hermes.domain.media.reference import user_message
+from hermes.domain.media.scope import scope_of
 from hermes.domain.types import EncodedMessage, Place
 from hermes.domain.values import dataclass
 from hermes.media.store import MediaStore, amount

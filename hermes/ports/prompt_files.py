@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from hermes.domain.prompt_file import PromptFile
+from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.types import SessionId
 
 

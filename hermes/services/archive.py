@@ -13,11 +13,11 @@ from hermes.domain.errors import UnknownSessionError
 from hermes.domain.operations import Tally
 from hermes.domain.read.lineage import Address, find_lineage, find_route
 from hermes.domain.read.reader import Reader
+from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.trace_search import find_trace
 from hermes.domain.read.transcript import read_around, read_page
 from hermes.domain.read.turn_log import records_of
 from hermes.domain.read.views import StoredMessage, TurnRecord
-from hermes.domain.trace import TraceLine
 from hermes.domain.types import DeadLetter, InboundKey, Seq, Session, SessionId, SessionKey, TurnId
 from hermes.ports.given import Clock
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from hermes.domain.values import dataclass
 from hermes.shell_policy.bash.simple_command import SimpleCommand
-from hermes.shell_policy.protected_path import Kind, LookupContext, absolute, kinds_of
+from hermes.shell_policy.protected_path import LookupContext, PathKind, absolute, kinds_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Case:
         """Return the path and the targets of its symbolic links."""
         return (path, *self.place.targets(absolute(path, self.place)))
 
-    def kinds(self, path: str) -> frozenset[Kind]:
+    def kinds(self, path: str) -> frozenset[PathKind]:
         """Return the kinds of a path and of its link targets."""
         first, *others = (kinds_of(each, self.place) for each in self.real(path))
         return first.union(*others)

@@ -24,9 +24,9 @@ from hermes.shell_policy.file_access import paths_in_code
 from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.own_daemon import code_talks_to_daemon
 from hermes.shell_policy.protected_path import (
-    Kind,
     LookupContext,
     OwnAddress,
+    PathKind,
     absolute,
     is_critical,
     kinds_of,
@@ -145,24 +145,24 @@ def path_gate(
         cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home), secrets=secrets
     )
     kinds = kinds_of(path, place)
-    if Kind.HERMES_SECRET in kinds:
+    if PathKind.HERMES_SECRET in kinds:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a secret of Hermes")
     own_file = re.match(r"/proc/[^/]+/(?:task/[^/]+/)?(?:fd|map_files)/", absolute(path, place))  # of the daemon
-    if Kind.PROCESS_SECRET in kinds or Kind.DEVICE in kinds or own_file:
+    if PathKind.PROCESS_SECRET in kinds or PathKind.DEVICE in kinds or own_file:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a device, or the memory or environment of a process")
     if not writing:
-        if Kind.CREDENTIAL in kinds:
+        if PathKind.CREDENTIAL in kinds:
             return Gate(
                 verdict=Verdict.ASK, reason=f"it reads {path}, which contains credentials", rules=("credential-read",)
             )
         return Gate()
-    if Kind.HERMES_HOME in kinds:
+    if PathKind.HERMES_HOME in kinds:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} belongs to Hermes")
     for kind, rule, why in (
-        (Kind.CREDENTIAL, "credential-write", "which contains credentials"),
-        (Kind.PROMPT, "prompt-write", "which gives instructions to agents"),
-        (Kind.STARTUP, "startup-write", "which other programs later run or trust automatically"),
-        (Kind.SYSTEM, "system-write", "which belongs to the system"),
+        (PathKind.CREDENTIAL, "credential-write", "which contains credentials"),
+        (PathKind.PROMPT, "prompt-write", "which gives instructions to agents"),
+        (PathKind.STARTUP, "startup-write", "which other programs later run or trust automatically"),
+        (PathKind.SYSTEM, "system-write", "which belongs to the system"),
     ):
         if kind in kinds:
             return Gate(verdict=Verdict.ASK, reason=f"it changes {path}, {why}", rules=(rule,))
@@ -213,7 +213,7 @@ def _catastrophes(command: SimpleCommand, place: LookupContext) -> Iterator[Find
     if read.forks:
         yield Finding(rule="fork-bomb", why="starts itself without end (a fork bomb)")
     for path in (*read.texts, *paths_in_code(code)):
-        if "/" in path and case.kinds(path) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
+        if "/" in path and case.kinds(path) & {PathKind.HERMES_SECRET, PathKind.PROCESS_SECRET}:
             yield Finding(rule="hermes-secret", why=f"reads {path[:80]}, a secret")
     for text in read.texts if read.harm else ():
         if read.deletes_tree and text.strip() and is_critical(text.strip(), case.place) and text.strip()[0] in "/~":

@@ -19,7 +19,7 @@ from hermes.shell_policy.bash.syntax import ANY_DEPTH, UNKNOWN, words
 from hermes.shell_policy.startup_path import is_startup
 
 
-class Kind(StrEnum):
+class PathKind(StrEnum):
     DEVICE = "device"  # a disk or memory device
     HERMES_SECRET = "hermes-secret"  # noqa: S105 - a kind of path
     HERMES_HOME = "hermes-home"
@@ -156,7 +156,7 @@ def is_critical(path: str, place: LookupContext) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def kinds_of(path: str, place: LookupContext) -> frozenset[Kind]:
+def kinds_of(path: str, place: LookupContext) -> frozenset[PathKind]:
     """Return the protected kinds that the path has or could have."""
     found = absolute(path, place)
     if not _PATTERN.search(found):
@@ -171,47 +171,47 @@ def kinds_of(path: str, place: LookupContext) -> frozenset[Kind]:
     return frozenset(kinds)
 
 
-def _kinds(path: str, place: LookupContext) -> set[Kind]:
+def _kinds(path: str, place: LookupContext) -> set[PathKind]:
     kinds = set()
     if own := _hermes_kind(path, place):
         kinds.add(own)
     if _DEVICE.match(path):
-        kinds.add(Kind.DEVICE)
+        kinds.add(PathKind.DEVICE)
     if _holds_secret(path, place):
-        kinds.add(Kind.HOLDS_SECRET)
+        kinds.add(PathKind.HOLDS_SECRET)
     if _PROCESS_SECRET.search(path):
-        kinds.add(Kind.PROCESS_SECRET)
+        kinds.add(PathKind.PROCESS_SECRET)
     if is_startup(path):
-        kinds.add(Kind.STARTUP)
+        kinds.add(PathKind.STARTUP)
     if _PROMPT.search(path):
-        kinds.add(Kind.PROMPT)
+        kinds.add(PathKind.PROMPT)
     if _CREDENTIAL.search(path):
-        kinds.add(Kind.CREDENTIAL)
+        kinds.add(PathKind.CREDENTIAL)
     if _SYSTEM_FILE.match(path) and not _STILL_FREE.match(path):
-        kinds.add(Kind.SYSTEM)
+        kinds.add(PathKind.SYSTEM)
     return kinds
 
 
-def _hermes_kind(path: str, place: LookupContext) -> Kind | None:
+def _hermes_kind(path: str, place: LookupContext) -> PathKind | None:
     for root in hermes_roots(place):
         if path == root or path.startswith(root + "/"):
             return _kind_inside(root, path[len(root) + 1 :], place)
     if any(path == each or path.startswith(each + "/") for each in place.secrets):
-        return Kind.HERMES_SECRET
-    return Kind.HERMES_SECRET if _HERMES_OWN.search(path) else None
+        return PathKind.HERMES_SECRET
+    return PathKind.HERMES_SECRET if _HERMES_OWN.search(path) else None
 
 
-def _kind_inside(root: str, inside: str, place: LookupContext) -> Kind | None:
+def _kind_inside(root: str, inside: str, place: LookupContext) -> PathKind | None:
     """Return the kind of a path in Hermes' home. Only media and the conversation's own files are not secret."""
     if _MEDIA_FILE.fullmatch(inside):
-        return Kind.HERMES_HOME
+        return PathKind.HERMES_HOME
     if not (found := _CONVERSATION.match(inside)):
-        return Kind.HERMES_SECRET
+        return PathKind.HERMES_SECRET
     inner = (_CONVERSATION.match(each[len(root) + 1 :]) for each in place.work if each.startswith(f"{root}/"))
     own = {each["id"] for each in inner if each is not None}
     if own and found["id"] not in own:
-        return Kind.HERMES_SECRET  # of another conversation
-    return None if found["part"] == "files" else Kind.HERMES_HOME
+        return PathKind.HERMES_SECRET  # of another conversation
+    return None if found["part"] == "files" else PathKind.HERMES_HOME
 
 
 def _holds_secret(path: str, place: LookupContext) -> bool:

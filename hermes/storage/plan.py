@@ -77,7 +77,7 @@ from hermes.storage.keys import (
 from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
-from hermes.storage.stage import Changed, Stage, TableSource, Undo, take_back
+from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, take_back
 
 
 class WritePlan:
@@ -85,7 +85,7 @@ class WritePlan:
         self.next_lsn = next_lsn
         self.forget_from = forget_from  # where the next ForgetSeen starts to look: the table, a space, the key
         self._undo: Undo = []
-        self._stage = Stage(source, self._undo)
+        self._stage = StagedWrites(source, self._undo)
         self._rows = Rows(source, self._undo, known)
         self._pack = codec.packer()
 

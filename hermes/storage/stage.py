@@ -29,7 +29,7 @@ def take_back(undo: Undo) -> None:
             changed[key] = before
 
 
-class Stage:
+class StagedWrites:
     def __init__(self, source: TableSource, undo: Undo) -> None:
         self.changes: dict[str, Changed] = {table: {} for table in TABLES}
         self._source = source

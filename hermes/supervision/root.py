@@ -28,10 +28,10 @@ from hermes.supervision.shutdown import (
     Event,
     OperationDone,
     OperationFailed,
-    Run,
     Running,
+    RunStage,
     ShutdownRequested,
-    Stage,
+    ShutdownStage,
     State,
     StopBudget,
     Stopping,
@@ -60,7 +60,7 @@ class ShutdownEffects(Protocol):
 
     def act(self, action: Action, request: StopRequest) -> None: ...
 
-    async def run(self, stage: Stage, state: Stopping) -> Chats:
+    async def run(self, stage: ShutdownStage, state: Stopping) -> Chats:
         """Run the operation of a stage. Returns the chats whose sessions announce the stop."""
 
 
@@ -84,7 +84,7 @@ class _StartAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OperationEnded:
-    stage: Stage
+    stage: ShutdownStage
     task: asyncio.Task[Chats]
 
 
@@ -217,27 +217,27 @@ class RootActor(LoopActor):
         assert self._effects is not None
         assert not isinstance(self._shutdown, Running)
         match effect:
-            case Run():
+            case RunStage():
                 self._run(effect.stage)
             case Action():
                 self._effects.act(effect, self._shutdown.request)
             case _:
                 assert_never(effect)
 
-    def _run(self, stage: Stage) -> None:
+    def _run(self, stage: ShutdownStage) -> None:
         assert self._effects is not None
         assert isinstance(self._shutdown, Stopping)
         if self._operation is not None:
             self._operation.cancel()
             self._operation = None
-        if stage is Stage.STOP_CHILDREN:
+        if stage is ShutdownStage.STOP_CHILDREN:
             self._stop_children(partial(self._step, OperationDone(stage=stage)))
             return
         work = self._effects.run(stage, self._shutdown)
         self._operation = asyncio.get_running_loop().create_task(work, name=f"shutdown: {stage.name.lower()}")
         self._operation.add_done_callback(partial(self._report_operation, stage))
 
-    def _report_operation(self, stage: Stage, task: asyncio.Task[Chats]) -> None:
+    def _report_operation(self, stage: ShutdownStage, task: asyncio.Task[Chats]) -> None:
         with suppress(ActorDeadError):
             self.actor_ref.tell(_OperationEnded(stage=stage, task=task))
 

@@ -78,7 +78,7 @@ def admit(pending: PendingStop | None, asked: StopRequest) -> tuple[PendingStop,
 # ------------------------------------------------------------ states
 
 
-class Stage(Enum):
+class ShutdownStage(Enum):
     """Stages of a shutdown, in their order. Each one runs the operation of the same name."""
 
     MARK_SESSIONS = auto()  # every session stores that it has to resume
@@ -94,7 +94,7 @@ class Stage(Enum):
     WRITE_CLEAN_MARKER = auto()
 
 
-_STAGES: Final = tuple(Stage)
+_STAGES: Final = tuple(ShutdownStage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Running:
 class Stopping:
     request: StopRequest
     budget: StopBudget
-    stage: Stage
+    stage: ShutdownStage
     deadline: float | None = None  # of this stage; None: only the watchdog limits it
     sample_at: float | None = None  # time of the next sample of the active work
     least_active: int | None = None  # the lowest sample so far
@@ -138,13 +138,13 @@ class ShutdownRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationDone:
-    stage: Stage
+    stage: ShutdownStage
     chats: Chats = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationFailed:
-    stage: Stage
+    stage: ShutdownStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +169,13 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunStage:
     """Start the operation of a stage. It cancels the one that still runs, and ends with an event."""
 
-    stage: Stage
+    stage: ShutdownStage
 
 
-Effect: TypeAlias = Action | Run
+Effect: TypeAlias = Action | RunStage
 Step: TypeAlias = tuple[State, tuple[Effect, ...]]
 
 
@@ -204,10 +204,17 @@ def next_timer(state: State) -> float | None:
 def _begin(event: ShutdownRequested, now: float) -> Step:
     begun: tuple[Effect, ...] = (Action.ARM_WATCHDOG, Action.REPORT_STOPPING, Action.CLOSE_INTAKE)
     state = Stopping(
-        request=event.request, budget=event.budget, stage=Stage.MARK_SESSIONS, deadline=now + event.budget.drain_s
+        request=event.request,
+        budget=event.budget,
+        stage=ShutdownStage.MARK_SESSIONS,
+        deadline=now + event.budget.drain_s,
     )
     # Without a store nothing can be marked, finished or delivered.
-    first = Stage.CLOSE_SERVERS if event.request.cause is StopTrigger.STORAGE_FAILURE else Stage.MARK_SESSIONS
+    first = (
+        ShutdownStage.CLOSE_SERVERS
+        if event.request.cause is StopTrigger.STORAGE_FAILURE
+        else ShutdownStage.MARK_SESSIONS
+    )
     entered, effects = _enter(state, first, now)
     return entered, (*begun, *effects)
 
@@ -223,8 +230,10 @@ def _advance(state: Stopping, event: Event, now: float) -> Step:
         case OperationFailed():
             if event.stage is not state.stage:
                 return state, ()
-            if state.stage in (Stage.MARK_SESSIONS, Stage.AWAIT_INTAKE):
-                return _enter(state, Stage.NOTIFY_HOMES, now)  # recovery finds the same work without the marks
+            if state.stage in (ShutdownStage.MARK_SESSIONS, ShutdownStage.AWAIT_INTAKE):
+                return _enter(
+                    state, ShutdownStage.NOTIFY_HOMES, now
+                )  # recovery finds the same work without the marks
             return _enter_next(state, now)
         case TimerFired():
             return _on_timer(state, event.active, now)
@@ -234,7 +243,7 @@ def _advance(state: Stopping, event: Event, now: float) -> Step:
 
 def _on_timer(state: Stopping, active: int, now: float) -> Step:
     if state.deadline is not None and now >= state.deadline:
-        late = Stage.END_PROCESSES if state.stage is Stage.LAST_WORDS else Stage.LAST_WORDS
+        late = ShutdownStage.END_PROCESSES if state.stage is ShutdownStage.LAST_WORDS else ShutdownStage.LAST_WORDS
         return _enter(state, late, now)
     if state.sample_at is None or now < state.sample_at:
         return state, ()
@@ -254,11 +263,11 @@ def _enter_next(state: Stopping, now: float) -> Step:
     return _enter(state, _STAGES[position], now)
 
 
-def _enter(state: Stopping, stage: Stage, now: float) -> Step:
+def _enter(state: Stopping, stage: ShutdownStage, now: float) -> Step:
     deadline = state.deadline
-    if stage is Stage.LAST_WORDS:
+    if stage is ShutdownStage.LAST_WORDS:
         deadline = max(now + LAST_WORDS_S, deadline or now)
-    elif _STAGES.index(stage) > _STAGES.index(Stage.LAST_WORDS):
+    elif _STAGES.index(stage) > _STAGES.index(ShutdownStage.LAST_WORDS):
         deadline = None
-    sample_at = now if stage is Stage.DRAIN else None
-    return replace(state, stage=stage, deadline=deadline, sample_at=sample_at), (Run(stage=stage),)
+    sample_at = now if stage is ShutdownStage.DRAIN else None
+    return replace(state, stage=stage, deadline=deadline, sample_at=sample_at), (RunStage(stage=stage),)

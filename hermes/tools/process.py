@@ -25,8 +25,8 @@ from hermes.processes.child import is_bash, limit_commands
 from hermes.processes.command_output import plain_text
 from hermes.processes.typed import as_read
 from hermes.processes.watch import BETWEEN_S
-from hermes.sandbox.host_grants import granted_hosts, rule_for
-from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.network.host_grants import granted_hosts, rule_for
+from hermes.sandbox.network.network import SandboxNetwork
 from hermes.sandbox.plan import PROXY_PORT
 from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool

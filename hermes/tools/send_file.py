@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, BinaryIO, TypeAlias
 
-from hermes.domain.media_reference import COPY
+from hermes.domain.media.reference import COPY
 from hermes.domain.types import Gate, Verdict
 from hermes.media.store import MediaError
 from hermes.sandbox.plan import HOME, TMP

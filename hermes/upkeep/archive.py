@@ -21,7 +21,7 @@ from typing import IO, Any, Final, Self, TypeAlias
 
 from hermes.system.durable_file import sync_directory
 from hermes.upkeep import seal
-from hermes.upkeep.manifest import ArchiveEntry, BackupError, Kind, Manifest, points_inside
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, EntryKind, Manifest, points_inside
 from hermes.upkeep.seal import Seal
 from hermes.upkeep.tree_copy import MAX_DEPTH
 
@@ -36,7 +36,11 @@ _MAX_HEADER_BYTES: Final = 64 << 10  # of a tar header with a long name
 _RATIO_FROM_BYTES: Final = 1 << 30  # smaller archives may have any ratio
 _MAX_RATIO: Final = 200
 
-_TYPES: Final = {Kind.FILE: tarfile.REGTYPE, Kind.DIRECTORY: tarfile.DIRTYPE, Kind.SYMLINK: tarfile.SYMTYPE}
+_TYPES: Final = {
+    EntryKind.FILE: tarfile.REGTYPE,
+    EntryKind.DIRECTORY: tarfile.DIRTYPE,
+    EntryKind.SYMLINK: tarfile.SYMTYPE,
+}
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (step, bytes done, bytes in total)
 
@@ -62,10 +66,10 @@ _UNSEALED: Final = {
 def with_checksums(directory: Path, items: Iterable[ArchiveEntry], progress: Progress) -> Iterator[ArchiveEntry]:
     """Yield the items with size and checksum of their files in `directory`, sorted by path."""
     ordered = sorted(items, key=lambda item: item.path)
-    sizes = {item.path: (directory / item.path).stat().st_size for item in ordered if item.kind is Kind.FILE}
+    sizes = {item.path: (directory / item.path).stat().st_size for item in ordered if item.kind is EntryKind.FILE}
     meter = _Meter("computing checksums", sum(sizes.values()), progress)
     for item in ordered:
-        if item.kind is not Kind.FILE:
+        if item.kind is not EntryKind.FILE:
             yield item
             continue
         digest = hashlib.sha256()
@@ -89,7 +93,7 @@ def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress, 
                     archive.addfile(_entry(name, len(content), 0o600, manifest.made_at), io.BytesIO(content))
                 for item in manifest.files:
                     entry = _entry(item.path, item.size_bytes, item.mode, manifest.made_at)
-                    if item.kind is not Kind.FILE:
+                    if item.kind is not EntryKind.FILE:
                         entry.type, entry.linkname = _TYPES[item.kind], item.target
                         archive.addfile(entry)
                         continue
@@ -211,21 +215,21 @@ def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progre
         if item is None or not _matches(entry, item):
             raise BackupError(f"it holds {entry.name!r}, which its manifest does not name")
         _check_path(item)
-        if item.kind is Kind.FILE:
+        if item.kind is EntryKind.FILE:
             _write(archive, entry, item, into, meter)
-        elif item.kind is Kind.DIRECTORY:
+        elif item.kind is EntryKind.DIRECTORY:
             (into / item.path).mkdir(mode=0o700, parents=True, exist_ok=True)
     if expected:
         raise BackupError(f"{len(expected)} of its files are missing, {min(expected)!r} among them")
     for item in manifest.files:
-        if item.kind is Kind.DIRECTORY:
+        if item.kind is EntryKind.DIRECTORY:
             (into / item.path).chmod(item.mode & 0o755 | 0o700)
-    _make_links([item for item in manifest.files if item.kind is Kind.SYMLINK], into)
+    _make_links([item for item in manifest.files if item.kind is EntryKind.SYMLINK], into)
 
 
 def _matches(entry: tarfile.TarInfo, item: ArchiveEntry) -> bool:
     """Return whether the entry has the kind and the link target that the manifest names."""
-    if item.kind is Kind.FILE:
+    if item.kind is EntryKind.FILE:
         return entry.isreg()
     return entry.type == _TYPES[item.kind] and entry.linkname == item.target
 
@@ -236,7 +240,7 @@ def _check_path(item: ArchiveEntry) -> None:
         raise BackupError(f"{item.path!r} is outside of the home")
     if item.path.count("/") > MAX_DEPTH + 1:
         raise BackupError(f"{item.path[:100]!r}… has more than {MAX_DEPTH} directories")
-    if item.kind is Kind.SYMLINK and not points_inside(item.path, item.target):
+    if item.kind is EntryKind.SYMLINK and not points_inside(item.path, item.target):
         raise BackupError(f"the symlink {item.path!r} points outside of its directory")
 
 

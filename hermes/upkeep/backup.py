@@ -22,7 +22,7 @@ from hermes import __version__
 from hermes.config.home import Home
 from hermes.storage.env import DATA_FILE
 from hermes.upkeep.archive import SUFFIXES, Progress, pack, with_checksums
-from hermes.upkeep.manifest import ArchiveEntry, BackupError, LeftOut, Manifest, Reason
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, LeftOut, LeftOutReason, Manifest
 from hermes.upkeep.seal import make_key
 from hermes.upkeep.tree_copy import TreeCopy
 
@@ -38,21 +38,21 @@ KEPT: Final = (
     "media",
 )  # besides the store, the configuration and, on request, the key
 _NEVER_IN: Final = {  # by pattern; the first match wins
-    "admin.token": Reason.RUNTIME,
-    "auth.*": Reason.RUNTIME,
-    "*.key": Reason.SECRET,
-    "*.token": Reason.SECRET,
-    "service.env": Reason.SECRET,
-    "trusted_*.json": Reason.TRUST,
-    "logs": Reason.LOG,
-    "index": Reason.REBUILT,
-    "before-restore-*": Reason.EARLIER,
-    "store/format-*": Reason.EARLIER,
-    "store/*": Reason.RUNTIME,
-    "hermes.*": Reason.RUNTIME,
-    ".hermes-home*": Reason.RUNTIME,
-    "refused.json*": Reason.RUNTIME,
-    "restore.part": Reason.RUNTIME,
+    "admin.token": LeftOutReason.RUNTIME,
+    "auth.*": LeftOutReason.RUNTIME,
+    "*.key": LeftOutReason.SECRET,
+    "*.token": LeftOutReason.SECRET,
+    "service.env": LeftOutReason.SECRET,
+    "trusted_*.json": LeftOutReason.TRUST,
+    "logs": LeftOutReason.LOG,
+    "index": LeftOutReason.REBUILT,
+    "before-restore-*": LeftOutReason.EARLIER,
+    "store/format-*": LeftOutReason.EARLIER,
+    "store/*": LeftOutReason.RUNTIME,
+    "hermes.*": LeftOutReason.RUNTIME,
+    ".hermes-home*": LeftOutReason.RUNTIME,
+    "refused.json*": LeftOutReason.RUNTIME,
+    "restore.part": LeftOutReason.RUNTIME,
 }
 
 
@@ -143,6 +143,8 @@ def _gather(home: Home, part: Path, *, with_key: bool) -> tuple[list[ArchiveEntr
     return [ArchiveEntry(path=f"{STORE}/{DATA_FILE}"), *copy.items], left_out
 
 
-def why_left_out(name: str) -> Reason:
+def why_left_out(name: str) -> LeftOutReason:
     """Return why a file of the home is never in a backup. Pure."""
-    return next((reason for pattern, reason in _NEVER_IN.items() if fnmatchcase(name, pattern)), Reason.UNKNOWN_NAME)
+    return next(
+        (reason for pattern, reason in _NEVER_IN.items() if fnmatchcase(name, pattern)), LeftOutReason.UNKNOWN_NAME
+    )

@@ -19,13 +19,13 @@ class BackupError(HermesError):
     """The backup could not be made or cannot be used. Nothing was changed."""
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"
     SYMLINK = "symlink"
 
 
-class Reason(StrEnum):
+class LeftOutReason(StrEnum):
     """Reason why something is not in a backup."""
 
     SECRET = "secret"  # noqa: S105 - a reason, not a password
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
     path: str  # relative to the home
-    reason: Reason
+    reason: LeftOutReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class ArchiveEntry:
     size_bytes: int = 0
     sha256: str = ""
     mode: int = 0o600
-    kind: Kind = Kind.FILE
+    kind: EntryKind = EntryKind.FILE
     target: str = ""  # of a symlink
     uid: int | None = None  # None: the owner of the home
     gid: int | None = None
@@ -79,7 +79,7 @@ class Manifest:
 
     @property
     def file_count(self) -> int:
-        return sum(item.kind is Kind.FILE for item in self.files)
+        return sum(item.kind is EntryKind.FILE for item in self.files)
 
     def encode(self) -> bytes:
         values = {"hermes_backup": FORMAT, **asdict(self), "files": [_encoded(item) for item in self.files]}
@@ -119,7 +119,7 @@ def _encoded(item: ArchiveEntry) -> dict[str, Any]:
 
 
 def _item(values: dict[str, Any]) -> ArchiveEntry:
-    item = ArchiveEntry(**{**values, "kind": Kind(values.get("kind", Kind.FILE))})
+    item = ArchiveEntry(**{**values, "kind": EntryKind(values.get("kind", EntryKind.FILE))})
     for number in (item.size_bytes, item.mode, item.uid or 0, item.gid or 0):
         if not isinstance(number, int):
             raise TypeError("not a number")
@@ -131,5 +131,5 @@ def _item(values: dict[str, Any]) -> ArchiveEntry:
 
 def _left_out(value: Any) -> LeftOut:
     if isinstance(value, str):
-        return LeftOut(path=value, reason=Reason.NOT_RECORDED)
-    return LeftOut(path=value["path"], reason=Reason(value["reason"]))
+        return LeftOut(path=value, reason=LeftOutReason.NOT_RECORDED)
+    return LeftOut(path=value["path"], reason=LeftOutReason(value["reason"]))

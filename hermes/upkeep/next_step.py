@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from hermes.domain.values import dataclass
-from hermes.upkeep.manifest import Reason
+from hermes.upkeep.manifest import LeftOutReason
 from hermes.upkeep.seal import KEY_FILE
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 API_KEY = "api.key"
 _LOSSES = frozenset(
     {
-        Reason.UNKNOWN_NAME,
-        Reason.LINK_OUTSIDE,
-        Reason.NO_PERMISSION,
-        Reason.PATH_TOO_LONG,
-        Reason.TOO_DEEP,
-        Reason.READ_ERROR,
+        LeftOutReason.UNKNOWN_NAME,
+        LeftOutReason.LINK_OUTSIDE,
+        LeftOutReason.NO_PERMISSION,
+        LeftOutReason.PATH_TOO_LONG,
+        LeftOutReason.TOO_DEEP,
+        LeftOutReason.READ_ERROR,
     }
 )
 
@@ -49,8 +49,8 @@ def next_steps(restored: Restored, present: Collection[str], *, new_key: bool) -
     """`present`: the names in the home after the restore. `new_key`: the next start makes a new API key."""
     left_out = restored.manifest.left_out if restored.manifest else ()
     missing = {each.path: each.reason for each in left_out if each.path not in present}
-    secrets = _with(Reason.SECRET, missing, without=(API_KEY, KEY_FILE))
-    trust = _with(Reason.TRUST, missing)
+    secrets = _with(LeftOutReason.SECRET, missing, without=(API_KEY, KEY_FILE))
+    trust = _with(LeftOutReason.TRUST, missing)
     lost = tuple(path for path, reason in missing.items() if reason in _LOSSES)
     wanted = {
         StepCode.REPLACE_FILES: bool(lost),
@@ -66,5 +66,7 @@ def next_steps(restored: Restored, present: Collection[str], *, new_key: bool) -
     return tuple(NextStep(code=code, paths=paths.get(code, ())) for code in StepCode if wanted[code])
 
 
-def _with(wanted: Reason, missing: dict[str, Reason], *, without: tuple[str, ...] = ()) -> tuple[str, ...]:
+def _with(
+    wanted: LeftOutReason, missing: dict[str, LeftOutReason], *, without: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     return tuple(path for path, reason in missing.items() if reason is wanted and path not in without)

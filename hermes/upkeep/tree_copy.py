@@ -15,25 +15,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hermes.upkeep.manifest import ArchiveEntry, Kind, LeftOut, Reason, points_inside
+from hermes.upkeep.manifest import ArchiveEntry, EntryKind, LeftOut, LeftOutReason, points_inside
 
 MAX_DEPTH: Final = 200  # of directories: each level holds a descriptor
 MAX_PATH_BYTES: Final = 3800  # PATH_MAX is 4096, and the path of a home has at most 107
 _CHUNK: Final = 1 << 20
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe would block
 _REASONS: Final = {
-    errno.EACCES: Reason.NO_PERMISSION,
-    errno.EPERM: Reason.NO_PERMISSION,
-    errno.ENOENT: Reason.VANISHED,
-    errno.ENAMETOOLONG: Reason.PATH_TOO_LONG,
-    errno.ENXIO: Reason.SPECIAL_FILE,  # a socket
+    errno.EACCES: LeftOutReason.NO_PERMISSION,
+    errno.EPERM: LeftOutReason.NO_PERMISSION,
+    errno.ENOENT: LeftOutReason.VANISHED,
+    errno.ENAMETOOLONG: LeftOutReason.PATH_TOO_LONG,
+    errno.ENXIO: LeftOutReason.SPECIAL_FILE,  # a socket
 }
 
 
 class _SourceError(Exception):
     """One entry cannot be copied."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: LeftOutReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -62,14 +62,14 @@ class TreeCopy:
         try:
             self._copy(parent, source, path, depth)
         except _SourceError as error:
-            if depth or error.reason is not Reason.VANISHED:  # not every home has all top-level entries
+            if depth or error.reason is not LeftOutReason.VANISHED:  # not every home has all top-level entries
                 self.left_out.append(LeftOut(path=path, reason=error.reason))
 
     def _copy(self, parent: int, source: Path, path: str, depth: int) -> None:
         if depth > MAX_DEPTH:
-            raise _SourceError(Reason.TOO_DEEP)
+            raise _SourceError(LeftOutReason.TOO_DEEP)
         if len(os.fsencode(path)) > MAX_PATH_BYTES:
-            raise _SourceError(Reason.PATH_TOO_LONG)
+            raise _SourceError(LeftOutReason.PATH_TOO_LONG)
         try:
             descriptor = os.open(source.name, _OPEN, dir_fd=parent)
         except OSError as error:
@@ -84,7 +84,7 @@ class TreeCopy:
             elif stat.S_ISREG(status.st_mode):
                 self._copy_file(descriptor, status, path, private=depth == 0)
             else:
-                raise _SourceError(Reason.SPECIAL_FILE)
+                raise _SourceError(LeftOutReason.SPECIAL_FILE)
         finally:
             os.close(descriptor)
 
@@ -92,10 +92,10 @@ class TreeCopy:
         with _reading():
             entries = sorted(_entries(descriptor))
         (self._into / path).mkdir(mode=0o700)
-        self._note(path, Kind.DIRECTORY, status, mode=status.st_mode & 0o755 | 0o700)
+        self._note(path, EntryKind.DIRECTORY, status, mode=status.st_mode & 0o755 | 0o700)
         for name, is_special in entries:
             if is_special:  # opening a pipe would affect its writer
-                self.left_out.append(LeftOut(path=f"{path}/{name}", reason=Reason.SPECIAL_FILE))
+                self.left_out.append(LeftOut(path=f"{path}/{name}", reason=LeftOutReason.SPECIAL_FILE))
             else:
                 self._add(descriptor, source / name, f"{path}/{name}", depth + 1)
 
@@ -110,7 +110,7 @@ class TreeCopy:
         except _SourceError:
             target.unlink()
             raise
-        self._note(path, Kind.FILE, status, mode=0o600 if private else status.st_mode & 0o755 | 0o600)
+        self._note(path, EntryKind.FILE, status, mode=0o600 if private else status.st_mode & 0o755 | 0o600)
 
     def _copy_link(self, parent: int, source: Path, path: str) -> None:
         with _reading():
@@ -122,10 +122,12 @@ class TreeCopy:
         tree = os.path.realpath(home + path.partition("/")[0])
         reached = os.path.realpath(source.parent / target)
         if not points_inside(path, target) or not Path(reached).is_relative_to(tree):
-            raise _SourceError(Reason.LINK_OUTSIDE)
-        self._note(path, Kind.SYMLINK, status, target=target)
+            raise _SourceError(LeftOutReason.LINK_OUTSIDE)
+        self._note(path, EntryKind.SYMLINK, status, target=target)
 
-    def _note(self, path: str, kind: Kind, status: os.stat_result, *, mode: int = 0o777, target: str = "") -> None:
+    def _note(
+        self, path: str, kind: EntryKind, status: os.stat_result, *, mode: int = 0o777, target: str = ""
+    ) -> None:
         foreign = status.st_uid != self._owner
         self.items.append(
             ArchiveEntry(
@@ -160,5 +162,5 @@ def _reading() -> Iterator[None]:
         raise _SourceError(_reason(error)) from error
 
 
-def _reason(error: OSError) -> Reason:
-    return _REASONS.get(error.errno or 0, Reason.READ_ERROR)
+def _reason(error: OSError) -> LeftOutReason:
+    return _REASONS.get(error.errno or 0, LeftOutReason.READ_ERROR)

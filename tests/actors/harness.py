@@ -14,7 +14,7 @@ from hermes.actors.after_reset import AfterReset
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.submission import Receipt, Submission

@@ -10,7 +10,7 @@ from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, RefusedError, StorageFullError
 from hermes.domain.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.domain.media_scope import media_scope
+from hermes.domain.media.scope import media_scope
 from hermes.domain.operations import PutFact, Tally
 from hermes.domain.records import ToolFinished, ToolStarted
 from hermes.domain.session.protocol import AnnounceStop

@@ -9,7 +9,7 @@ from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
 from hermes.agent.model_step import ThinkingSettings, not_thought
 from hermes.domain.errors import ConfigError
-from hermes.domain.media_reference import user_message
+from hermes.domain.media.reference import user_message
 from hermes.domain.session.jobs import ModelReport
 from hermes.domain.types import Effect, EncodedMessage, FailureKind, Preferences, TurnId, Usage, Verdict
 from hermes.ports.agent import ModelDone

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hermes.cli.commands.backup import LEFT_OUT, STEPS
 from hermes.config.home import Home
-from hermes.upkeep.manifest import Reason
+from hermes.upkeep.manifest import LeftOutReason
 from hermes.upkeep.next_step import StepCode
 from tests.cli.conftest import Hermes
 from tests.processes.stage import ProcessFixture, alive
@@ -81,7 +81,7 @@ def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, ho
 
 
 def test_every_code_has_a_sentence() -> None:
-    assert set(LEFT_OUT) == set(Reason)
+    assert set(LEFT_OUT) == set(LeftOutReason)
     assert set(STEPS) == set(StepCode)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes.domain.errors import PlatformError
-from hermes.domain.media_reference import named_by
-from hermes.domain.media_scope import media_scope
+from hermes.domain.media.reference import named_by
+from hermes.domain.media.scope import media_scope
 from hermes.domain.types import InboundKey, Place
 from hermes.media.reception import MAX_PICTURE_BYTES, Reception, Transcribe
 from hermes.media.store import MediaLimits, MediaStore

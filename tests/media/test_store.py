@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import PlatformError
-from hermes.domain.media_scope import media_scope
+from hermes.domain.media.scope import media_scope
 from hermes.media.store import MediaError, MediaLimits, MediaStore, amount
 
 SCOPE = media_scope("toy", "1")

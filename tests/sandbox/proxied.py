@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.sandbox.proxy import GuardProxy, NetworkPolicy, Serving
-from hermes.sandbox.proxy_client import DEFAULT_LIMITS, ProxyLimits
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
+from hermes.sandbox.network.proxy import GuardProxy, NetworkPolicy, Serving
+from hermes.sandbox.network.proxy_client import DEFAULT_LIMITS, ProxyLimits
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason
 from hermes.system.public_address import Address, public_only
 
 DEADLINE_S = 30.0

@@ -15,7 +15,7 @@ from hermes.domain.process.box import Box
 from hermes.domain.process.process import FailedStart, Handle, ProcessSpec
 from hermes.processes.shim.member import children
 from hermes.sandbox.init import find_init
-from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.network.network import SandboxNetwork
 from tests.processes.stage import ProcessFixture
 from tests.sandbox.boxes import working_sandbox
 

@@ -5,7 +5,7 @@ import pytest
 from hermes.domain.access.grants import facts_of, granted_by, rules_in
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.types import Gate, Phase, Verdict
-from hermes.sandbox.host_grants import (
+from hermes.sandbox.network.host_grants import (
     MAX_REQUESTED,
     granted_hosts,
     hosts_to_ask,
@@ -14,8 +14,8 @@ from hermes.sandbox.host_grants import (
     requested_hosts,
     rule_for,
 )
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
-from hermes.sandbox.refusal_log import RefusalLog
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason
+from hermes.sandbox.network.refusal_log import RefusalLog
 from tests.actors.talk import DEFAULTS, SessionTalk, does
 
 ALLOWED = frozenset({"listed.test", "*.wild.test"})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.sandbox.host_list import DEFAULT_HOSTS, allowed_hosts, is_listed, normal_host
+from hermes.sandbox.network.host_list import DEFAULT_HOSTS, allowed_hosts, is_listed, normal_host
 from hermes.system.public_address import is_host_name
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.sandbox.proxy import GuardProxy
-from hermes.sandbox.proxy_client import DEFAULT_LIMITS
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
-from hermes.sandbox.proxy_request import MAX_HEAD_BYTES, client_hello, server_name
+from hermes.sandbox.network.proxy import GuardProxy
+from hermes.sandbox.network.proxy_client import DEFAULT_LIMITS
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason
+from hermes.sandbox.network.proxy_request import MAX_HEAD_BYTES, client_hello, server_name
 from tests.sandbox.proxied import HOST, AnswerServer, Names, connect, get, hello_for, proxied
 from tests.support.waiting import until
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.sandbox.proxy import GuardProxy
-from hermes.sandbox.proxy_client import DEFAULT_LIMITS
-from hermes.sandbox.proxy_event import EventKind, Reason
+from hermes.sandbox.network.proxy import GuardProxy
+from hermes.sandbox.network.proxy_client import DEFAULT_LIMITS
+from hermes.sandbox.network.proxy_event import EventKind, Reason
 from tests.sandbox.proxied import HOST, LISTED, AnswerServer, Proxied, connect, get, hello_for, proxied
 from tests.support.waiting import until
 

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import pytest
 
-from hermes.sandbox.proxy import GuardProxy, NetworkPolicy
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
+from hermes.sandbox.network.proxy import GuardProxy, NetworkPolicy
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason
 from tests.sandbox.proxied import (
     DEADLINE_S,
     HOST,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.sandbox.proxy_event import Reason
-from hermes.sandbox.proxy_request import (
+from hermes.sandbox.network.proxy_event import Reason
+from hermes.sandbox.network.proxy_request import (
     PlainRequest,
     RequestRefusedError,
     Tunnel,

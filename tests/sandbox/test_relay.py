@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from hermes.sandbox.relay import _CHUNK, Flow
+from hermes.sandbox.network.relay import _CHUNK, Flow
 
 SIZE = _CHUNK + 50_000  # two chunks
 

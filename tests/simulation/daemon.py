@@ -42,7 +42,7 @@ from hermes.app.factories.processes import NAME as PROCESSES
 from hermes.app.shutdown_effects import DaemonShutdown, stop_actors
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, StorageFailedError
 from hermes.domain.events import TurnAnswered
 from hermes.domain.records import Answered

@@ -11,7 +11,7 @@ from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.domain.errors import StorageError
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown, ShutdownEffects, StopChildren
-from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
+from hermes.supervision.shutdown import Action, Chats, ShutdownStage, StopBudget, Stopping, StopRequest
 from tests.support.waiting import until
 
 
@@ -108,9 +108,9 @@ class Effects(ShutdownEffects):
     """Records what the root performs."""
 
     def __init__(self, *, drain_s: float = 60.0) -> None:
-        self.performed: list[Action | Stage] = []
-        self.fails: set[Stage] = set()
-        self.hangs: set[Stage] = set()
+        self.performed: list[Action | ShutdownStage] = []
+        self.fails: set[ShutdownStage] = set()
+        self.hangs: set[ShutdownStage] = set()
         self.finished = asyncio.Event()
         self._budget = StopBudget(drain_s=drain_s)
 
@@ -125,7 +125,7 @@ class Effects(ShutdownEffects):
         if action is Action.FINISH:
             self.finished.set()
 
-    async def run(self, stage: Stage, state: Stopping) -> Chats:
+    async def run(self, stage: ShutdownStage, state: Stopping) -> Chats:
         self.performed.append(stage)
         if stage in self.fails:
             raise StorageError("the disk is full")
@@ -135,10 +135,10 @@ class Effects(ShutdownEffects):
 
 
 BEGUN = [Action.ARM_WATCHDOG, Action.REPORT_STOPPING, Action.CLOSE_INTAKE]
-BY_EFFECTS = [stage for stage in Stage if stage is not Stage.STOP_CHILDREN]
+BY_EFFECTS = [stage for stage in ShutdownStage if stage is not ShutdownStage.STOP_CHILDREN]
 
 
-async def shut_down(here: Family, effects: Effects) -> list[Action | Stage]:
+async def shut_down(here: Family, effects: Effects) -> list[Action | ShutdownStage]:
     here.root.tell(ShutDown(request=StopRequest(reason="test"), effects=effects))
     async with asyncio.timeout(20):
         await effects.finished.wait()
@@ -155,7 +155,7 @@ async def test_root_performs_the_shutdown_and_stops_children_in_reverse() -> Non
 async def test_failed_operations_do_not_stop_the_shutdown() -> None:
     async with family("a") as here:
         effects = Effects()
-        effects.fails = {*Stage} - {Stage.MARK_SESSIONS}
+        effects.fails = {*ShutdownStage} - {ShutdownStage.MARK_SESSIONS}
         performed = await shut_down(here, effects)
         assert performed[-1] is Action.FINISH
         assert here.stopped == ["a"]
@@ -164,7 +164,7 @@ async def test_failed_operations_do_not_stop_the_shutdown() -> None:
 async def test_operation_that_hangs_is_cancelled_at_the_deadline() -> None:
     async with family("a") as here:
         effects = Effects(drain_s=0.05)
-        effects.hangs = {Stage.DRAIN}
+        effects.hangs = {ShutdownStage.DRAIN}
         performed = await shut_down(here, effects)
         assert performed == [*BEGUN, *BY_EFFECTS, Action.FINISH]
 
@@ -172,8 +172,8 @@ async def test_operation_that_hangs_is_cancelled_at_the_deadline() -> None:
 async def test_child_that_dies_during_the_drain_is_restarted() -> None:
     async with family("a") as here:
         effects = Effects()
-        effects.hangs = {Stage.DRAIN}
+        effects.hangs = {ShutdownStage.DRAIN}
         here.root.tell(ShutDown(request=StopRequest(reason="test"), effects=effects))
-        await until(lambda: Stage.DRAIN in effects.performed)
+        await until(lambda: ShutdownStage.DRAIN in effects.performed)
         here.children["a"].tell(ValueError("x"))
         await until(lambda: here.started == ["a", "a"])

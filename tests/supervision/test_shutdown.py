@@ -17,10 +17,10 @@ from hermes.supervision.shutdown import (
     Event,
     OperationDone,
     OperationFailed,
-    Run,
     Running,
+    RunStage,
     ShutdownRequested,
-    Stage,
+    ShutdownStage,
     State,
     StopBudget,
     Stopped,
@@ -40,12 +40,12 @@ SIGTERM = StopRequest(reason="test", cause=StopTrigger.SIGTERM)
 STORAGE = StopRequest(reason="test", cause=StopTrigger.STORAGE_FAILURE)
 BUDGET = StopBudget(drain_s=8.0)
 EXTENSIBLE = StopBudget(drain_s=8.0, extensible=True)
-BEFORE_LAST_WORDS = tuple(Stage)[: tuple(Stage).index(Stage.LAST_WORDS)]
-AFTER_LAST_WORDS = tuple(Stage)[tuple(Stage).index(Stage.LAST_WORDS) + 1 :]
+BEFORE_LAST_WORDS = tuple(ShutdownStage)[: tuple(ShutdownStage).index(ShutdownStage.LAST_WORDS)]
+AFTER_LAST_WORDS = tuple(ShutdownStage)[tuple(ShutdownStage).index(ShutdownStage.LAST_WORDS) + 1 :]
 CHAT = ("telegram", "1")
 
 
-def at(stage: Stage, *, deadline: float | None = 8.0, budget: StopBudget = BUDGET) -> Stopping:
+def at(stage: ShutdownStage, *, deadline: float | None = 8.0, budget: StopBudget = BUDGET) -> Stopping:
     return Stopping(request=STOP, budget=budget, stage=stage, deadline=deadline)
 
 
@@ -96,61 +96,69 @@ def test_shutdown_goes_through_every_stage_in_order(request_: StopRequest) -> No
     state: State = Running()
     state, effects = step(state, ShutdownRequested(request=request_, budget=BUDGET), 0.0)
     performed: list[Effect] = [*effects]
-    for stage in Stage:
+    for stage in ShutdownStage:
         state, effects = step(state, OperationDone(stage=stage), 1.0)
         performed += effects
     begun = [Action.ARM_WATCHDOG, Action.REPORT_STOPPING, Action.CLOSE_INTAKE]
-    assert performed == [*begun, *(Run(stage=stage) for stage in Stage), Action.FINISH]
+    assert performed == [*begun, *(RunStage(stage=stage) for stage in ShutdownStage), Action.FINISH]
     assert state == Stopped(request=request_)
 
 
 def test_failed_store_skips_to_closing() -> None:
     state, effects = step(Running(), ShutdownRequested(request=STORAGE, budget=BUDGET), 0.0)
     assert isinstance(state, Stopping)
-    assert (state.stage, state.deadline) == (Stage.CLOSE_SERVERS, None)
-    assert effects[-1] == Run(stage=Stage.CLOSE_SERVERS)
+    assert (state.stage, state.deadline) == (ShutdownStage.CLOSE_SERVERS, None)
+    assert effects[-1] == RunStage(stage=ShutdownStage.CLOSE_SERVERS)
     assert Action.CLOSE_INTAKE in effects
 
 
 def test_chats_of_both_marks_are_collected() -> None:
-    state, _ = step(at(Stage.MARK_SESSIONS), OperationDone(stage=Stage.MARK_SESSIONS, chats=frozenset({CHAT})), 1.0)
-    state, _ = step(state, OperationDone(stage=Stage.AWAIT_INTAKE), 1.0)
+    state, _ = step(
+        at(ShutdownStage.MARK_SESSIONS),
+        OperationDone(stage=ShutdownStage.MARK_SESSIONS, chats=frozenset({CHAT})),
+        1.0,
+    )
+    state, _ = step(state, OperationDone(stage=ShutdownStage.AWAIT_INTAKE), 1.0)
     other = ("slack", "2")
-    state, _ = step(state, OperationDone(stage=Stage.MARK_NEW_TURNS, chats=frozenset({other})), 1.0)
+    state, _ = step(state, OperationDone(stage=ShutdownStage.MARK_NEW_TURNS, chats=frozenset({other})), 1.0)
     assert isinstance(state, Stopping)
-    assert (state.stage, state.chats) == (Stage.NOTIFY_HOMES, frozenset({CHAT, other}))
+    assert (state.stage, state.chats) == (ShutdownStage.NOTIFY_HOMES, frozenset({CHAT, other}))
 
 
-@pytest.mark.parametrize("stage", Stage)
-def test_failed_operation_does_not_stop_the_shutdown(stage: Stage) -> None:
+@pytest.mark.parametrize("stage", ShutdownStage)
+def test_failed_operation_does_not_stop_the_shutdown(stage: ShutdownStage) -> None:
     state, effects = step(at(stage), OperationFailed(stage=stage), 1.0)
-    if stage is Stage.WRITE_CLEAN_MARKER:
+    if stage is ShutdownStage.WRITE_CLEAN_MARKER:
         assert (state, effects) == (Stopped(request=STOP), (Action.FINISH,))
         return
     assert isinstance(state, Stopping)
-    skips_marking = stage in (Stage.MARK_SESSIONS, Stage.AWAIT_INTAKE)
-    expected = Stage.NOTIFY_HOMES if skips_marking else tuple(Stage)[tuple(Stage).index(stage) + 1]
+    skips_marking = stage in (ShutdownStage.MARK_SESSIONS, ShutdownStage.AWAIT_INTAKE)
+    expected = (
+        ShutdownStage.NOTIFY_HOMES if skips_marking else tuple(ShutdownStage)[tuple(ShutdownStage).index(stage) + 1]
+    )
     assert state.stage is expected
-    assert effects == (Run(stage=expected),)
+    assert effects == (RunStage(stage=expected),)
 
 
-@pytest.mark.parametrize("stage", Stage)
-def test_second_request_changes_nothing(stage: Stage) -> None:
+@pytest.mark.parametrize("stage", ShutdownStage)
+def test_second_request_changes_nothing(stage: ShutdownStage) -> None:
     before = at(stage)
     assert step(before, ShutdownRequested(request=SIGTERM, budget=EXTENSIBLE), 1.0) == (before, ())
 
 
-@pytest.mark.parametrize("event", [OperationDone(stage=Stage.MARK_SESSIONS), OperationFailed(stage=Stage.DRAIN)])
+@pytest.mark.parametrize(
+    "event", [OperationDone(stage=ShutdownStage.MARK_SESSIONS), OperationFailed(stage=ShutdownStage.DRAIN)]
+)
 def test_end_of_a_cancelled_operation_changes_nothing(event: Event) -> None:
-    before = at(Stage.LAST_WORDS)
+    before = at(ShutdownStage.LAST_WORDS)
     assert step(before, event, 1.0) == (before, ())
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        OperationDone(stage=Stage.DRAIN),
-        OperationFailed(stage=Stage.DRAIN),
+        OperationDone(stage=ShutdownStage.DRAIN),
+        OperationFailed(stage=ShutdownStage.DRAIN),
         TimerFired(active=0),
         ShutdownRequested(request=STOP, budget=BUDGET),
     ],
@@ -166,30 +174,30 @@ def test_stopped_is_final_and_running_waits_for_a_request(event: Event) -> None:
 
 
 @pytest.mark.parametrize("stage", BEFORE_LAST_WORDS)
-def test_deadline_cuts_the_drain_and_leaves_time_for_last_words(stage: Stage) -> None:
+def test_deadline_cuts_the_drain_and_leaves_time_for_last_words(stage: ShutdownStage) -> None:
     state, effects = step(at(stage), TimerFired(active=3), 8.0)
     assert isinstance(state, Stopping)
-    assert (state.stage, state.deadline) == (Stage.LAST_WORDS, 8.0 + LAST_WORDS_S)
-    assert effects == (Run(stage=Stage.LAST_WORDS),)
+    assert (state.stage, state.deadline) == (ShutdownStage.LAST_WORDS, 8.0 + LAST_WORDS_S)
+    assert effects == (RunStage(stage=ShutdownStage.LAST_WORDS),)
 
 
 def test_last_words_have_the_rest_of_the_budget() -> None:
-    state, _ = step(at(Stage.DRAIN), OperationDone(stage=Stage.DRAIN), 2.0)
+    state, _ = step(at(ShutdownStage.DRAIN), OperationDone(stage=ShutdownStage.DRAIN), 2.0)
     assert isinstance(state, Stopping)
     assert state.deadline == 8.0
 
 
 def test_deadline_cuts_last_words() -> None:
-    state, effects = step(at(Stage.LAST_WORDS), TimerFired(active=0), 8.0)
+    state, effects = step(at(ShutdownStage.LAST_WORDS), TimerFired(active=0), 8.0)
     assert isinstance(state, Stopping)
-    assert (state.stage, state.deadline) == (Stage.END_PROCESSES, None)
-    assert effects == (Run(stage=Stage.END_PROCESSES),)
+    assert (state.stage, state.deadline) == (ShutdownStage.END_PROCESSES, None)
+    assert effects == (RunStage(stage=ShutdownStage.END_PROCESSES),)
 
 
 @pytest.mark.parametrize("stage", AFTER_LAST_WORDS)
-def test_closing_has_no_deadline_but_the_watchdog(stage: Stage) -> None:
+def test_closing_has_no_deadline_but_the_watchdog(stage: ShutdownStage) -> None:
     state, _ = step(Running(), ShutdownRequested(request=STOP, budget=BUDGET), 0.0)
-    for each in tuple(Stage)[: tuple(Stage).index(stage)]:
+    for each in tuple(ShutdownStage)[: tuple(ShutdownStage).index(stage)]:
         state, _ = step(state, OperationDone(stage=each), 1.0)
     assert isinstance(state, Stopping)
     assert state.stage is stage
@@ -198,7 +206,7 @@ def test_closing_has_no_deadline_but_the_watchdog(stage: Stage) -> None:
 
 
 def test_early_timer_changes_nothing() -> None:
-    before = at(Stage.MARK_SESSIONS)
+    before = at(ShutdownStage.MARK_SESSIONS)
     assert step(before, TimerFired(active=3), 7.9) == (before, ())
     assert next_timer(before) == 8.0
     assert next_timer(Running()) is None
@@ -210,7 +218,9 @@ def test_early_timer_changes_nothing() -> None:
 
 def extensions(samples: Sequence[int], budget: StopBudget) -> tuple[int, Stopping]:
     """Feed one sample a second to a drain. Returns the number of extensions, and the last state."""
-    state, _ = step(at(Stage.NOTIFY_HOMES, budget=budget), OperationDone(stage=Stage.NOTIFY_HOMES), 0.0)
+    state, _ = step(
+        at(ShutdownStage.NOTIFY_HOMES, budget=budget), OperationDone(stage=ShutdownStage.NOTIFY_HOMES), 0.0
+    )
     count = 0
     for number, active in enumerate(samples):
         assert next_timer(state) == number * SAMPLE_EVERY_S
@@ -248,6 +258,6 @@ def test_without_a_service_manager_nothing_is_extended() -> None:
 
 
 def test_sampling_ends_with_the_drain() -> None:
-    state, _ = step(replace(at(Stage.DRAIN), sample_at=1.0), OperationDone(stage=Stage.DRAIN), 1.0)
+    state, _ = step(replace(at(ShutdownStage.DRAIN), sample_at=1.0), OperationDone(stage=ShutdownStage.DRAIN), 1.0)
     assert isinstance(state, Stopping)
     assert state.sample_at is None

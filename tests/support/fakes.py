@@ -24,9 +24,9 @@ from hermes.domain.events import (
 from hermes.domain.operations import Tally
 from hermes.domain.process.process import Chunk
 from hermes.domain.read.reader import StoreStats
+from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import ActorView, SessionView, StoredMessage, TurnRecord
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.trace import TraceLine
 from hermes.domain.types import (
     DeadLetter,
     EncodedMessage,

@@ -17,7 +17,7 @@ from hermes.domain.types import Gate, ProcessView, SessionId, TurnId, Verdict
 from hermes.ports.processes import ProcessOrder
 from hermes.processes.child import ChildLimits
 from hermes.processes.typed import unfinished
-from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.network.network import SandboxNetwork
 from hermes.shell_policy.policy import decide
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool, serve_again
 from hermes.tools.registry import Toolbox

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.media_scope import media_scope
+from hermes.domain.media.scope import media_scope
 from hermes.domain.types import Gate
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.registry import Toolbox

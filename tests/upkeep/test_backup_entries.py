@@ -15,11 +15,11 @@ import pytest
 from hermes.config.home import Home, prepare
 from hermes.upkeep.archive import unpack
 from hermes.upkeep.backup import why_left_out
-from hermes.upkeep.manifest import ArchiveEntry, BackupError, Kind, Manifest, Reason, points_inside
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, EntryKind, LeftOutReason, Manifest, points_inside
 from tests.upkeep.test_backup import a_home, back_up, names_in, put_back, quiet, speaks_of
 
 
-def reasons(manifest: Manifest, below: str = "") -> dict[str, Reason]:
+def reasons(manifest: Manifest, below: str = "") -> dict[str, LeftOutReason]:
     return {each.path: each.reason for each in manifest.left_out if each.path.startswith(below)}
 
 
@@ -58,9 +58,11 @@ def unnest(directory: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "levels", "reason"), [("d", 1500, Reason.TOO_DEEP), ("n" * 180, 30, Reason.PATH_TOO_LONG)]
+    ("name", "levels", "reason"), [("d", 1500, LeftOutReason.TOO_DEEP), ("n" * 180, 30, LeftOutReason.PATH_TOO_LONG)]
 )
-def test_a_very_deep_tree_costs_only_its_own_end(tmp_path: Path, name: str, levels: int, reason: Reason) -> None:
+def test_a_very_deep_tree_costs_only_its_own_end(
+    tmp_path: Path, name: str, levels: int, reason: LeftOutReason
+) -> None:
     home = a_home(tmp_path / "home")
     files = home.data_dir / "work" / "a"
     nest(files, name, levels)
@@ -92,9 +94,9 @@ def test_an_entry_that_cannot_be_read_is_left_out_with_its_reason(
     monkeypatch.setattr(os, "open", failing)
     manifest = back_up(home, tmp_path / "b.tar")
     assert reasons(manifest, "work/") == {
-        "work/a/bad": Reason.READ_ERROR,
-        "work/a/denied": Reason.NO_PERMISSION,
-        "work/a/gone": Reason.VANISHED,
+        "work/a/bad": LeftOutReason.READ_ERROR,
+        "work/a/denied": LeftOutReason.NO_PERMISSION,
+        "work/a/gone": LeftOutReason.VANISHED,
     }
     assert "work/a/todo.json" in names_in(tmp_path / "b.tar")
 
@@ -138,7 +140,7 @@ def test_entry_replaced_by_a_symlink_is_not_followed(
 
     monkeypatch.setattr(os, "open", exchange)
     manifest = back_up(home, tmp_path / "b.tar")
-    assert reasons(manifest, "work/") == {"work/a/victim": Reason.LINK_OUTSIDE}
+    assert reasons(manifest, "work/") == {"work/a/victim": LeftOutReason.LINK_OUTSIDE}
     assert b"stolen" not in (tmp_path / "b.tar").read_bytes()
 
 
@@ -200,12 +202,12 @@ def test_outside_symlinks_and_special_files_are_left_out(tmp_path: Path, monkeyp
         server.bind("socket")
         manifest = back_up(home, tmp_path / "b.tar")
     assert reasons(manifest, "work/") == {
-        "work/a/files/etc": Reason.LINK_OUTSIDE,
-        "work/a/files/key": Reason.LINK_OUTSIDE,
-        "work/a/files/deep/sly": Reason.LINK_OUTSIDE,
-        "work/a/files/socket": Reason.SPECIAL_FILE,
+        "work/a/files/etc": LeftOutReason.LINK_OUTSIDE,
+        "work/a/files/key": LeftOutReason.LINK_OUTSIDE,
+        "work/a/files/deep/sly": LeftOutReason.LINK_OUTSIDE,
+        "work/a/files/socket": LeftOutReason.SPECIAL_FILE,
     }
-    assert reasons(manifest, "processes/") == {"processes/proc_1/stdin": Reason.SPECIAL_FILE}
+    assert reasons(manifest, "processes/") == {"processes/proc_1/stdin": LeftOutReason.SPECIAL_FILE}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,11 @@ def test_a_top_level_symlink_never_points_inside() -> None:
 
 def archive_of(target: Path, *items: ArchiveEntry) -> Path:
     manifest = Manifest(version="1", made_at=0.0, home="/", hot=False, files=items)
-    types = {Kind.FILE: tarfile.REGTYPE, Kind.DIRECTORY: tarfile.DIRTYPE, Kind.SYMLINK: tarfile.SYMTYPE}
+    types = {
+        EntryKind.FILE: tarfile.REGTYPE,
+        EntryKind.DIRECTORY: tarfile.DIRTYPE,
+        EntryKind.SYMLINK: tarfile.SYMTYPE,
+    }
     with tarfile.open(target, "w") as file:
         raw = manifest.encode()
         for name, content in (("manifest.json", raw), ("manifest.hmac", b"0")):
@@ -240,7 +246,7 @@ def archive_of(target: Path, *items: ArchiveEntry) -> Path:
 
 
 def link(path: str, target: str) -> ArchiveEntry:
-    return ArchiveEntry(path=path, kind=Kind.SYMLINK, target=target)
+    return ArchiveEntry(path=path, kind=EntryKind.SYMLINK, target=target)
 
 
 EMPTY = sha256(b"").hexdigest()
@@ -255,11 +261,11 @@ EMPTY = sha256(b"").hexdigest()
         ((link("work/d/top", ".."), link("work/d/l", "top/../x")), "points outside"),
         ((link("work/l", "d"), ArchiveEntry(path="work/l/f", sha256=EMPTY)), "cannot be unpacked"),
         (
-            (ArchiveEntry(path="work/d", kind=Kind.DIRECTORY), link("work/l", "d"), link("work/l/m", "x")),
+            (ArchiveEntry(path="work/d", kind=EntryKind.DIRECTORY), link("work/l", "d"), link("work/l/m", "x")),
             "below a symlink",
         ),
-        ((ArchiveEntry(path="../work", kind=Kind.DIRECTORY),), "is outside of"),
-        ((ArchiveEntry(path="/".join("d" * 1500), kind=Kind.DIRECTORY),), "more than 200 directories"),
+        ((ArchiveEntry(path="../work", kind=EntryKind.DIRECTORY),), "is outside of"),
+        ((ArchiveEntry(path="/".join("d" * 1500), kind=EntryKind.DIRECTORY),), "more than 200 directories"),
     ],
 )
 def test_an_archive_whose_entries_lead_elsewhere_is_refused(
@@ -285,7 +291,7 @@ def test_a_manifest_of_the_first_format_is_read() -> None:
     raw = json.dumps({"hermes_backup": 1, **values, "left_out": ["api.key"]}).encode()
     manifest = Manifest.decode(raw)
     assert manifest.files == (ArchiveEntry(path="SOUL.md", size_bytes=1, sha256="00"),)
-    assert reasons(manifest) == {"api.key": Reason.NOT_RECORDED}
+    assert reasons(manifest) == {"api.key": LeftOutReason.NOT_RECORDED}
 
 
 # ---------------------------------------------------------------- what is left out by design
@@ -304,27 +310,27 @@ def test_every_file_of_the_home_is_in_the_backup_or_listed_as_left_out(tmp_path:
     assert {
         name: found[name] for name in found if name.startswith(("trusted", "api", "backup", "tele", "notes"))
     } == {
-        "api.key": Reason.SECRET,
-        "backup.key": Reason.SECRET,
-        "telegram.token": Reason.SECRET,
-        "trusted_directories.json": Reason.TRUST,
-        "trusted_prompts.json": Reason.TRUST,
-        "notes.txt": Reason.UNKNOWN_NAME,
+        "api.key": LeftOutReason.SECRET,
+        "backup.key": LeftOutReason.SECRET,
+        "telegram.token": LeftOutReason.SECRET,
+        "trusted_directories.json": LeftOutReason.TRUST,
+        "trusted_prompts.json": LeftOutReason.TRUST,
+        "notes.txt": LeftOutReason.UNKNOWN_NAME,
     }
-    assert found["store/format-1"] is Reason.EARLIER
-    assert found["admin.token"] is Reason.RUNTIME
+    assert found["store/format-1"] is LeftOutReason.EARLIER
+    assert found["admin.token"] is LeftOutReason.RUNTIME
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("index", Reason.REBUILT),
-        ("logs", Reason.LOG),
-        ("service.env", Reason.SECRET),
-        ("hermes.sock", Reason.RUNTIME),
-        ("before-restore-20260101-000000", Reason.EARLIER),
-        ("store/lock.mdb", Reason.RUNTIME),
+        ("index", LeftOutReason.REBUILT),
+        ("logs", LeftOutReason.LOG),
+        ("service.env", LeftOutReason.SECRET),
+        ("hermes.sock", LeftOutReason.RUNTIME),
+        ("before-restore-20260101-000000", LeftOutReason.EARLIER),
+        ("store/lock.mdb", LeftOutReason.RUNTIME),
     ],
 )
-def test_the_name_gives_the_reason(name: str, reason: Reason) -> None:
+def test_the_name_gives_the_reason(name: str, reason: LeftOutReason) -> None:
     assert why_left_out(name) is reason

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.upkeep.manifest import LeftOut, Manifest, Reason
+from hermes.upkeep.manifest import LeftOut, LeftOutReason, Manifest
 from hermes.upkeep.next_step import NextStep, StepCode, next_steps
 from hermes.upkeep.restore import LiveProcessesError, Restored
 from tests.processes.stage import ProcessFixture, alive
@@ -89,7 +89,7 @@ def a_restore(*left_out: LeftOut, untrusted: bool = False) -> Restored:
     return Restored(manifest=manifest, kept_in=None, names=(), open_sessions=(), outgoing=0, untrusted=untrusted)
 
 
-def out(path: str, reason: Reason) -> LeftOut:
+def out(path: str, reason: LeftOutReason) -> LeftOut:
     return LeftOut(path=path, reason=reason)
 
 
@@ -97,18 +97,20 @@ START = NextStep(code=StepCode.CHECK_AND_START)
 
 
 def test_a_restore_in_the_same_home_needs_only_a_start() -> None:
-    restored = a_restore(out("api.key", Reason.SECRET), out("slack.token", Reason.SECRET), out("logs", Reason.LOG))
+    restored = a_restore(
+        out("api.key", LeftOutReason.SECRET), out("slack.token", LeftOutReason.SECRET), out("logs", LeftOutReason.LOG)
+    )
     assert next_steps(restored, {"api.key", "backup.key", "slack.token"}, new_key=False) == (START,)
 
 
 def test_a_restore_elsewhere_names_what_is_missing() -> None:
     restored = a_restore(
-        out("api.key", Reason.SECRET),
-        out("backup.key", Reason.SECRET),
-        out("service.env", Reason.SECRET),
-        out("trusted_prompts.json", Reason.TRUST),
-        out("work/a/etc", Reason.LINK_OUTSIDE),
-        out("processes/p/stdin", Reason.SPECIAL_FILE),
+        out("api.key", LeftOutReason.SECRET),
+        out("backup.key", LeftOutReason.SECRET),
+        out("service.env", LeftOutReason.SECRET),
+        out("trusted_prompts.json", LeftOutReason.TRUST),
+        out("work/a/etc", LeftOutReason.LINK_OUTSIDE),
+        out("processes/p/stdin", LeftOutReason.SPECIAL_FILE),
     )
     assert next_steps(restored, {"backup.key"}, new_key=True) == (
         NextStep(code=StepCode.REPLACE_FILES, paths=("work/a/etc",)),

@@ -60,7 +60,7 @@ class LoadState(Enum):
     LOADED = "loaded"
 
 
-class Stage(Enum):
+class LifecycleStage(Enum):
     NEW = "new"
     RECOVERING = "recovering"
     SETTLED = "settled"
@@ -110,7 +110,7 @@ class JournaledActor(LoopActor, Generic[Mail, Step]):
 
     __slots__ = ("_load_state", "_stash", "_write", "journal", "stage")
 
-    def __init__(self, journal: Journal, stage: Stage = Stage.SETTLED) -> None:
+    def __init__(self, journal: Journal, stage: LifecycleStage = LifecycleStage.SETTLED) -> None:
         super().__init__()
         self.journal = journal
         self.stage = stage
@@ -200,7 +200,7 @@ class JournaledActor(LoopActor, Generic[Mail, Step]):
         self._stash.append(message)
 
     def settle(self) -> None:
-        self.stage = Stage.SETTLED
+        self.stage = LifecycleStage.SETTLED
 
     # ------------------------------------------------------------ the machine
 
@@ -227,8 +227,8 @@ class JournaledActor(LoopActor, Generic[Mail, Step]):
         assert self._write is not None
         (mail, step), self._write = self._write, None
         if error is None:
-            if self.stage is Stage.NEW:
-                self.stage = Stage.SETTLED
+            if self.stage is LifecycleStage.NEW:
+                self.stage = LifecycleStage.SETTLED
                 self.on_created()
             self.on_persisted(mail, step)
         elif not self._react(mail, error):

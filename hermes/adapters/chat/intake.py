@@ -23,7 +23,7 @@ from hermes.domain.access import approver_chat
 from hermes.domain.access.question import Question, asked_by, button_token, command_token, waiting_call
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BusyError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
-from hermes.domain.media_reference import user_message
+from hermes.domain.media.reference import user_message
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.types import (
     EncodedMessage,

@@ -15,8 +15,8 @@ from hermes.domain.access.question import waits_for
 
 if TYPE_CHECKING:
     from hermes.domain.events import Event
+    from hermes.domain.read.trace import TraceLine
     from hermes.domain.read.views import SessionView, StoredMessage
-    from hermes.domain.trace import TraceLine
     from hermes.domain.types import DeadLetter, ProcessView, Session, Turn
 
 JsonObject = dict[str, Any]

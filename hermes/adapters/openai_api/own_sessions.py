@@ -12,9 +12,9 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import UnknownSessionError
 from hermes.domain.events import TurnOutcome
 from hermes.domain.operations import Tally
+from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import SessionView, StoredMessage, TurnRecord
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.trace import TraceLine
 from hermes.domain.types import (
     DeadLetter,
     EncodedMessage,

@@ -19,7 +19,7 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.run_object import Run, event_of, is_last, place_of
+from hermes.adapters.openai_api.run_object import RunObject, event_of, is_last, place_of
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
 from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
@@ -86,13 +86,13 @@ class RunApi:
         remember_session(request, run.session)
         return json_response(run.object())
 
-    async def _run(self, token: TurnToken) -> Run:
+    async def _run(self, token: TurnToken) -> RunObject:
         sessions = self._service.sessions
         outcome = await sessions.outcome(token.session, token.turn)
         records = await sessions.records(token.session, token.turn)
         if not records:
             raise not_found(token.text(RUN), RUN)
-        run = Run(id=token.text(RUN), turn=token.turn, session=token.session, records=records)
+        run = RunObject(id=token.text(RUN), turn=token.turn, session=token.session, records=records)
         if outcome is not None:
             gave_up = outcome if isinstance(outcome, TurnGaveUp) else None
             return replace(run, session=outcome.session, gave_up=gave_up)

@@ -36,7 +36,7 @@ Named = tuple[str, JsonObject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunObject:
     id: str
     turn: TurnId
     session: SessionId  # current session

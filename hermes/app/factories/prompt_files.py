@@ -12,8 +12,8 @@ from hermes.agent.tool_step import Folders
 from hermes.config.home import Home
 from hermes.config.prompt_trust import TrustedPrompts, chosen
 from hermes.config.settings import Config
+from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.errors import BadInputError
-from hermes.domain.prompt_file import PromptFile
 from hermes.domain.types import SessionId
 from hermes.ports.prompt_files import PromptFiles
 

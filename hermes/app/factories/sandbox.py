@@ -19,7 +19,7 @@ from hermes.domain.errors import ConfigError
 if TYPE_CHECKING:
     from hermes.ports.processes import NetworkedProcesses
     from hermes.sandbox.cgroup import Cgroups
-    from hermes.sandbox.network import SandboxNetwork
+    from hermes.sandbox.network.network import SandboxNetwork
     from hermes.sandbox.sandbox import Sandbox
 
 
@@ -53,8 +53,8 @@ class SandboxOpener:
     def network(self) -> SandboxNetwork | None:
         """Return the network of sandboxes; None: they have none. It belongs to the event loop."""
         if self._network is None and self._config.sandbox.network == "proxy" and self().works:
-            from hermes.sandbox.host_list import allowed_hosts  # noqa: PLC0415
-            from hermes.sandbox.network import SandboxNetwork  # noqa: PLC0415
+            from hermes.sandbox.network.host_list import allowed_hosts  # noqa: PLC0415
+            from hermes.sandbox.network.network import SandboxNetwork  # noqa: PLC0415
 
             self._network = SandboxNetwork(allowed_hosts(self._config.sandbox.allowed_hosts))
         return self._network

@@ -26,15 +26,15 @@ from hermes.config.log import redacted
 from hermes.config.platforms import PLATFORMS
 from hermes.config.prompt_trust import TrustedPrompts
 from hermes.config.settings import Config
+from hermes.domain.access.prompt_file import DIGEST_CHARS, digest_of
 from hermes.domain.fence import new_marker
-from hermes.domain.prompt_file import DIGEST_CHARS, digest_of
 from hermes.domain.session.jobs import ModelJob
 from hermes.domain.types import ChatContext, Gate, Verdict
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
 from hermes.processes.child import ChildLimits
-from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.network.network import SandboxNetwork
 from hermes.sandbox.plan import HOME
 from hermes.sandbox.probe import Cause
 from hermes.sandbox.sandbox import Sandbox

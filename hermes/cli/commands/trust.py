@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.config.prompt_trust import TrustedPrompt, TrustedPrompts
-    from hermes.domain.prompt_file import PromptFile
+    from hermes.domain.access.prompt_file import PromptFile
 
 ACTIONS = ("add", "list", "remove")
 _NOT_APPROVED = 3  # exit code without a terminal to ask on
@@ -138,8 +138,8 @@ def _found(directory: Path) -> tuple[PromptFile, ...]:
     from pathlib import Path
 
     from hermes.agent.context_files import prompt_files
+    from hermes.domain.access.prompt_file import PromptFile
     from hermes.domain.errors import BadInputError
-    from hermes.domain.prompt_file import PromptFile
 
     files = prompt_files(directory, person_home=Path.home())
     if not files:
@@ -181,7 +181,7 @@ def _approve(store: TrustedPrompts, files: Sequence[PromptFile], *, json: bool) 
 
 
 def _short(entry: TrustedPrompt) -> str:
-    from hermes.domain.prompt_file import DIGEST_CHARS
+    from hermes.domain.access.prompt_file import DIGEST_CHARS
 
     return entry.sha256[:DIGEST_CHARS]
 

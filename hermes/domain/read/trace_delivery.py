@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from hermes.domain.outbox import reply_id
+from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Asked, Merged, MessageReceived
 from hermes.domain.session.routed_question import question_ids
-from hermes.domain.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
 
 PAUSE_S = 1.0  # a longer one is to be explained

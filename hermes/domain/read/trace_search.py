@@ -12,12 +12,12 @@ from hermes.domain.errors import BadInputError, UnknownSessionError
 from hermes.domain.idempotency import inbound_of
 from hermes.domain.read.lineage import Address, find_family, find_lineage, find_route
 from hermes.domain.read.reader import Reader
+from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.trace_delivery import Delivery, outgoing_in, taken_line
 from hermes.domain.read.turn_log import backwards
 from hermes.domain.read.turn_trace import fold_trace
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import BadRecord, ContextCarried, MessageReceived
-from hermes.domain.trace import TraceLine
 from hermes.domain.turn_token import RESPONSE, RUN, decode_token
 from hermes.domain.types import DeliveredMessage, InboundKey, OutboxMessage, Seen, Session, SessionId, TurnId
 

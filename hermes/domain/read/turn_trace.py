@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.domain.outbox import reply_id
+from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
@@ -36,7 +37,6 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.routed_question import question_ids
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.types import Call, CallOutcome, FailureKind, InboundKey, TurnId, Usage
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hermes.domain.prompt_file import PromptFile
+from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.types import SessionId
 from hermes.ports.prompt_files import PromptFiles
 from hermes.services.commands.context import CommandContext, Handler

@@ -10,7 +10,7 @@ from hermes.shell_policy.bash.syntax import UNKNOWN
 from hermes.shell_policy.file_access import only_lists, operands, read_files, written_files
 from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.own_daemon import talks_to_daemon
-from hermes.shell_policy.protected_path import Kind, is_critical
+from hermes.shell_policy.protected_path import PathKind, is_critical
 
 DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "grm", "wipe", "trash", "trash-put", "gio", "del"})
 _FORMATS = re.compile(r"mkfs(?:\.\w+)?|mke2fs|mkswap|wipefs|blkdiscard|newfs|mkdosfs|mkntfs|zpool-destroy")
@@ -97,7 +97,7 @@ def _moves_critical(case: Case) -> Iterator[Finding]:
         sources = operands(case.command)[:-1]
         if case.name == "mv" and any(is_critical(path, case.place) for path in sources):
             yield Finding(rule="delete-system", why="moves an essential part of the system or a home")
-        if case.name == "mv" and any(Kind.HOLDS_SECRET in case.kinds(path) for path in sources):
+        if case.name == "mv" and any(PathKind.HOLDS_SECRET in case.kinds(path) for path in sources):
             yield Finding(rule="hermes-home", why="moves the directory of Hermes")
         deletes = case.name == "rsync" and any(each.startswith("--del") for each in case.arguments)
         if deletes and is_critical(operands(case.command)[-1], case.place):
@@ -143,7 +143,7 @@ def _formats(case: Case) -> Iterator[Finding]:
 def _writes_device(case: Case) -> Iterator[Finding]:
     linked = operands(case.command) if case.name == "ln" else ()
     for path in (*written_files(case.command), *linked):
-        if Kind.DEVICE in case.kinds(path):
+        if PathKind.DEVICE in case.kinds(path):
             yield Finding(rule="write-device", why=f"writes to {_shown(path)}, a device")
 
 
@@ -227,15 +227,15 @@ def _pattern_hits_hermes(case: Case) -> bool:
 
 def _touches_hermes(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
-        if case.kinds(path) & {Kind.HERMES_HOME, Kind.HERMES_SECRET}:
+        if case.kinds(path) & {PathKind.HERMES_HOME, PathKind.HERMES_SECRET}:
             yield Finding(rule="hermes-home", why=f"writes to {_shown(path)}, which belongs to Hermes")
     if only_lists(case.command):
         return
     for path in read_files(case.command):
         kinds = case.kinds(path)
-        if Kind.HERMES_SECRET in kinds:
+        if PathKind.HERMES_SECRET in kinds:
             yield Finding(rule="hermes-secret", why=f"reads {_shown(path)}, a secret of Hermes")
-        if Kind.PROCESS_SECRET in kinds:
+        if PathKind.PROCESS_SECRET in kinds:
             yield Finding(
                 rule="process-secret", why=f"reads {_shown(path)}, which contains secrets of other processes"
             )

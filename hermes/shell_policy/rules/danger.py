@@ -19,7 +19,7 @@ from hermes.shell_policy.file_access import (
     written_files,
 )
 from hermes.shell_policy.finding import Case, Finding
-from hermes.shell_policy.protected_path import Kind, goes_through
+from hermes.shell_policy.protected_path import PathKind, goes_through
 from hermes.shell_policy.rules.catastrophe import DELETERS
 from hermes.shell_policy.rules.git_rules import git_rules
 from hermes.shell_policy.rules.inline_code import code_in, language_of, read_code
@@ -139,12 +139,12 @@ def _files(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
         kinds = case.kinds(path)
         shown = path.replace(UNKNOWN, "…")[:80]
-        if Kind.CREDENTIAL in kinds:
+        if PathKind.CREDENTIAL in kinds:
             yield Finding(rule="credential-write", why=f"changes {shown}, which contains credentials")
-        elif Kind.STARTUP in kinds:
+        elif PathKind.STARTUP in kinds:
             why = f"changes {shown}, which other programs later run or trust automatically"
             yield Finding(rule="startup-write", why=why)
-        elif Kind.SYSTEM in kinds:
+        elif PathKind.SYSTEM in kinds:
             yield Finding(rule="system-write", why=f"changes {shown}, which belongs to the system")
         elif re.match(r"/dev/(?:tcp|udp)/", path):
             yield Finding(rule="network-shell", why="opens a network connection from the shell")
@@ -159,14 +159,14 @@ def _reads(case: Case) -> Iterator[Finding]:
     for path in read_files(case.command):
         kinds = case.kinds(path)
         shown = path.replace(UNKNOWN, "…")[:80]
-        if Kind.CREDENTIAL in kinds:
+        if PathKind.CREDENTIAL in kinds:
             yield Finding(rule="credential-read", why=f"reads {shown}, which contains credentials")
-        if Kind.HERMES_HOME in kinds:
+        if PathKind.HERMES_HOME in kinds:
             yield Finding(rule="hermes-home-read", why=f"reads {shown}, which belongs to Hermes")
-        if Kind.HOLDS_SECRET in kinds and goes_through(path):
+        if PathKind.HOLDS_SECRET in kinds and goes_through(path):
             yield Finding(rule="secret-tree", why=f"reads files in {shown}, which contains secrets of Hermes")
     for path in trees_read(case.command):
-        if Kind.HOLDS_SECRET in case.kinds(path):
+        if PathKind.HOLDS_SECRET in case.kinds(path):
             shown = "the working directory" if path == "." else path.replace(UNKNOWN, "…")[:80]
             why = f"reads everything in {shown}, which contains secrets of Hermes or of running processes"
             yield Finding(rule="secret-tree", why=why)
@@ -279,7 +279,7 @@ def _code(case: Case) -> Iterator[Finding]:
     if code is None:
         return
     for path in paths_in_code(code):
-        if Kind.CREDENTIAL in case.kinds(path):
+        if PathKind.CREDENTIAL in case.kinds(path):
             yield Finding(rule="credential-read", why=f"may read {path[:80]}, which contains credentials")
     if UNKNOWN in code:
         yield Finding(rule="inline-code", why="runs code that is only known at run time")

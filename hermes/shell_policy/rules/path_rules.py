@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hermes.shell_policy.bash.syntax import UNKNOWN, words
 from hermes.shell_policy.file_access import names_too_many, only_lists, read_files, written_files
 from hermes.shell_policy.finding import Case, Finding
-from hermes.shell_policy.protected_path import Kind, LookupContext, absolute
+from hermes.shell_policy.protected_path import LookupContext, PathKind, absolute
 from hermes.shell_policy.workspace import in_a_home, is_outside, is_unknown
 
 # Programs that only read or print their paths, and run nothing.
@@ -114,7 +114,7 @@ def _mentions(case: Case) -> Iterator[Finding]:
                 yield from _mentioned(case, _from_link(case, path))
         previous = argument
     for path in () if case.name in _TEXT_OPTIONS else read_files(case.command):
-        if Kind.STARTUP in case.kinds(path) and case.name not in {
+        if PathKind.STARTUP in case.kinds(path) and case.name not in {
             "cp",
             "scp",
             "rsync",
@@ -140,7 +140,7 @@ def _from_link(case: Case, path: str) -> str:
 
 def _mentioned(case: Case, path: str) -> Iterator[Finding]:
     for each in case.real(path):
-        if Kind.CREDENTIAL in case.kinds(each):
+        if PathKind.CREDENTIAL in case.kinds(each):
             yield Finding(rule="credential-read", why=f"may read {shown(path)}, which contains credentials")
             return
         if is_outside(each, case.place) and in_a_home(each, case.place):

@@ -22,8 +22,8 @@ from hermes.processes.child import ChildLimits, ChildProcess, spawn
 from hermes.processes.command_output import CommandOutput, LineFeed
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed
 from hermes.sandbox.cgroup import Cgroups, ControlGroup, held_group
-from hermes.sandbox.host_grants import joined_gate, network_gate, requested_hosts
-from hermes.sandbox.network import ProxyAttachment, SandboxNetwork
+from hermes.sandbox.network.host_grants import joined_gate, network_gate, requested_hosts
+from hermes.sandbox.network.network import ProxyAttachment, SandboxNetwork
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.terminal.foreground import Ending, run_to_end

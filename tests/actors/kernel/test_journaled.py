@@ -10,7 +10,7 @@ import pytest
 
 from hermes.actors.kernel import journaled
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.kernel.journaled import JournaledActor, LoadState, Refusal, Stage, WriteState, refusal_of
+from hermes.actors.kernel.journaled import JournaledActor, LifecycleStage, LoadState, Refusal, WriteState, refusal_of
 from hermes.domain.errors import (
     BadInputError,
     HermesError,
@@ -53,7 +53,9 @@ class HeldJournal:
 class Recorder(JournaledActor[str, str]):
     """Writes every word but those that begin with a slash, and records which hooks are called."""
 
-    def __init__(self, journal: HeldJournal, stage: Stage = Stage.SETTLED, *, goes_on: bool = False) -> None:
+    def __init__(
+        self, journal: HeldJournal, stage: LifecycleStage = LifecycleStage.SETTLED, *, goes_on: bool = False
+    ) -> None:
         super().__init__(journal, stage)
         self.calls: list[str] = []
         self._goes_on = goes_on
@@ -106,7 +108,7 @@ class Recorder(JournaledActor[str, str]):
         self.calls.append(f"end {self.unfinished_write} {list(self.stashed)}")
 
 
-def started(stage: Stage = Stage.SETTLED, *, goes_on: bool = False) -> tuple[Recorder, HeldJournal]:
+def started(stage: LifecycleStage = LifecycleStage.SETTLED, *, goes_on: bool = False) -> tuple[Recorder, HeldJournal]:
     journal = HeldJournal()
     ref = Recorder.start(journal, stage, goes_on=goes_on)
     return next(cast("Recorder", actor) for actor in live_actors() if actor.actor_ref is ref), journal
@@ -146,14 +148,14 @@ async def test_stashed_mail_is_handled_in_order_one_write_at_a_time() -> None:
 
 
 async def test_first_commit_settles_a_new_actor() -> None:
-    actor, journal = started(Stage.NEW)
+    actor, journal = started(LifecycleStage.NEW)
     await told(actor, "one?")
     await journal.answer_write(BadInputError("no"))
     await until(lambda: actor.write_state is WriteState.READY)
-    assert actor.stage is Stage.NEW
+    assert actor.stage is LifecycleStage.NEW
     await told(actor, "one")
     await journal.answer_write()
-    await until(lambda: actor.stage is Stage.SETTLED)
+    await until(lambda: actor.stage is LifecycleStage.SETTLED)
     assert actor.calls == [
         "refused one? BadInputError",
         "ready",
@@ -166,7 +168,7 @@ async def test_first_commit_settles_a_new_actor() -> None:
 
 
 async def test_recovering_actor_settles_when_told() -> None:
-    actor, journal = started(Stage.RECOVERING)
+    actor, journal = started(LifecycleStage.RECOVERING)
     await told(actor, "one")
     await journal.answer_write()
     await until(lambda: actor.write_state is WriteState.READY)
@@ -206,12 +208,12 @@ async def test_conflict_stops_the_actor_with_its_stash() -> None:
 
 
 async def test_actor_that_resolves_a_conflict_goes_on() -> None:
-    actor, journal = started(Stage.NEW, goes_on=True)
+    actor, journal = started(LifecycleStage.NEW, goes_on=True)
     await told(actor, "one", "/peek")
     await journal.answer_write(SequenceConflictError("moved on"))
     await until(lambda: "/peek" in actor.calls)
     assert actor.calls == ["conflict one SequenceConflictError", "ready", "/peek"]
-    assert actor.stage is Stage.NEW
+    assert actor.stage is LifecycleStage.NEW
     actor.stop()
 
 

@@ -14,7 +14,7 @@ from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.services import ChatServices
-from hermes.domain.media_reference import user_message
+from hermes.domain.media.reference import user_message
 from hermes.domain.types import EncodedMessage, InboundKey, OutboxMessage, Place, SessionId
 from hermes.ports.chat import Abilities, Inbound
 from hermes.services.home import HomeService

@@ -9,7 +9,7 @@ import pytest
 from hermes.domain.errors import BadInputError, UnknownSessionError
 from hermes.domain.idempotency import inbound_of
 from hermes.domain.operations import MarkDelivered, See
-from hermes.domain.trace import TraceState
+from hermes.domain.read.trace import TraceState
 from hermes.domain.types import DeliveredMessage, InboundKey, OutboxKind, Place, Seen, SessionId, Source, TurnId
 from tests.actors.harness import SessionHarness, world
 

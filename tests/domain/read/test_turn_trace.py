@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hermes.domain.outbox import reply_id
+from hermes.domain.read.trace import TraceLine, TraceState
 from hermes.domain.read.trace_delivery import Delivery, outgoing_in, taken_line
 from hermes.domain.read.turn_trace import fold_trace
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.session.jobs import RetryReport
 from hermes.domain.session.protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
 from hermes.domain.session.routed_question import question_id
-from hermes.domain.trace import TraceLine, TraceState
 from hermes.domain.types import (
     DeadLetter,
     DeliveredMessage,

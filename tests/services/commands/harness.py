@@ -16,7 +16,7 @@ from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.app.factories.resets import LateProcessViews
 from hermes.domain.access.role import Role
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.submission import Receipt, Submission

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from hermes.config.prompt_trust import chosen
+from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.access.role import Role
-from hermes.domain.prompt_file import PromptFile
 from hermes.domain.types import SessionId, Source
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller, CommandReply

@@ -30,10 +30,10 @@ from typing import TypeAlias
 from loguru import logger
 
 from hermes.domain.values import dataclass
-from hermes.sandbox.host_list import is_listed
-from hermes.sandbox.proxy_client import DEFAULT_LIMITS, ProxyClient, ProxyLimits, ProxyRules
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
-from hermes.sandbox.proxy_request import MAX_HEAD_BYTES, RequestRefusedError
+from hermes.sandbox.network.host_list import is_listed
+from hermes.sandbox.network.proxy_client import DEFAULT_LIMITS, ProxyClient, ProxyLimits, ProxyRules
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
+from hermes.sandbox.network.proxy_request import MAX_HEAD_BYTES, RequestRefusedError
 from hermes.system.public_address import Refusal, Resolve, public_only, system_resolve
 
 Ask: TypeAlias = Callable[[str], Awaitable[bool]]  # whether a host may be reached that is not on the list

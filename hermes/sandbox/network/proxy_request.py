@@ -10,8 +10,8 @@ import re
 from typing import TypeAlias
 
 from hermes.domain.values import dataclass
-from hermes.sandbox.host_list import normal_host
-from hermes.sandbox.proxy_event import Reason
+from hermes.sandbox.network.host_list import normal_host
+from hermes.sandbox.network.proxy_event import Reason
 
 MAX_HEAD_BYTES = 64 * 1024
 END_OF_HEAD = b"\r\n\r\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.types import SessionId
 
 LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from hermes.domain.values import dataclass
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
-from hermes.sandbox.proxy_request import (
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
+from hermes.sandbox.network.proxy_request import (
     END_OF_HEAD,
     MAX_HEAD_BYTES,
     PlainRequest,
@@ -21,7 +21,7 @@ from hermes.sandbox.proxy_request import (
     parse_request,
     server_name,
 )
-from hermes.sandbox.relay import Relay
+from hermes.sandbox.network.relay import Relay
 from hermes.system.public_address import is_host_name
 
 MayReach: TypeAlias = Callable[[str], Awaitable[bool]]  # whether a host is allowed

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hermes.domain.media_scope import SCOPE_PATTERN
+from hermes.domain.media.scope import SCOPE_PATTERN
 from hermes.domain.types import EncodedMessage
 
 SCHEME = "hermes-media:"

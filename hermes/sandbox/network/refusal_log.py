@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason, sentence
+from hermes.sandbox.network.proxy_event import EventKind, ProxyEvent, Reason, sentence
 
 _MAX_KEPT = 64
 _MAX_SHOWN = 8

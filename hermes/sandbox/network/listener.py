@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hermes.sandbox import net_helper
+from hermes.sandbox.network import net_helper
 from hermes.sandbox.plan import PROXY_PORT
 
 _ANSWER_S: Final = 10.0
