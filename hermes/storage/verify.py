@@ -51,7 +51,7 @@ from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_
 
 def verify(directory: Path) -> list[str]:
     """The problems of the store in that directory, also while it is in use. None: an empty list."""
-    command = [sys.executable, "-m", "hermes.storage.verify", str(directory)]
+    command = [sys.executable, "-P", "-m", "hermes.storage.verify", str(directory)]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - ourselves
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]

@@ -152,3 +152,13 @@ def test_what_fails_in_one_part_is_told_and_the_others_are_checked(
     problems = check(store)
     assert "sessions: cannot be checked to the end (KeyError: 'odd')" in problems
     assert any("session z is pending" in each for each in problems)
+
+
+def test_package_in_the_current_directory_is_not_imported(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = tmp_path / "elsewhere" / "hermes"
+    foreign.mkdir(parents=True)
+    (foreign / "__init__.py").write_text("raise SystemExit('foreign code ran')")
+    monkeypatch.chdir(foreign.parent)
+    assert verify(store) == []
