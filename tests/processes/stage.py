@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hermes.domain.process.process import FailedStart, Handle, ProcessEnd, ProcessLimits, ProcessSpec
 from hermes.processes.host import LinuxProcessHost
-from hermes.processes.identity import shim_lives, signal_group
-from hermes.processes.shim.member import look_at
+from hermes.processes.identity import is_shim_alive, signal_group
+from hermes.processes.shim.member import read_member
 from tests.support.waiting import eventually
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -49,12 +49,12 @@ class ProcessFixture(LinuxProcessHost):
 
     def signal(self, handle: Handle, number: int) -> bool:
         """Send a signal to the command's group. False when the shim is gone."""
-        return shim_lives(handle) and signal_group(handle, number)
+        return is_shim_alive(handle) and signal_group(handle, number)
 
     def wait(self, handle: Handle, timeout_s: float) -> ProcessEnd | None:
         """Return how it ended, or None when it has not ended in time."""
         deadline = time.monotonic() + timeout_s
-        while shim_lives(handle):
+        while is_shim_alive(handle):
             if time.monotonic() >= deadline:
                 return None
             time.sleep(0.01)
@@ -79,13 +79,13 @@ class ProcessFixture(LinuxProcessHost):
 
 
 def alive(pid: int) -> bool:
-    member = look_at(pid)
+    member = read_member(pid)
     return member is not None and member.state not in (b"Z", b"X")
 
 
 def sleeps(pid: int) -> bool:
     """Whether it waits for something: a program that has begun to sleep has loaded all that it needs."""
-    member = look_at(pid)
+    member = read_member(pid)
     return member is not None and member.state == b"S"
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from hermes.domain.process.process import EndReason, Handle, Lost
 from hermes.processes.host import LinuxProcessHost
-from hermes.processes.shim.member import boot_id, look_at
+from hermes.processes.shim.member import boot_id, read_member
 from tests.processes.stage import ProcessFixture, alive, asleep, process_id, with_argument
 from tests.support.waiting import eventually
 
@@ -82,7 +82,7 @@ def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(
     assert isinstance(found, Lost)
     assert "another home" in found.reason
     assert alive(handle.pid)
-    os.kill(handle.shim_pid, signal.SIGKILL)  # and not even then is it the copy's to bury
+    os.kill(handle.shim_pid, signal.SIGKILL)  # even then the copy must not end it
     eventually(lambda: not alive(handle.shim_pid))
     assert isinstance(LinuxProcessHost(copy.parent).adopt(copy), Lost)
     assert alive(handle.pid)
@@ -191,7 +191,7 @@ def test_a_reused_pid_is_never_touched(stage: ProcessFixture) -> None:
 
 def test_a_pid_of_an_earlier_boot_is_never_touched(stage: ProcessFixture) -> None:
     with stranger_process() as stranger:
-        member = look_at(stranger.pid)
+        member = read_member(stranger.pid)
         assert member is not None
         ticks = {"started_ticks": member.started, "shim_started_ticks": member.started}
         folder = forged(stage, pid=stranger.pid, shim_pid=stranger.pid, boot_id="another", **ticks)

@@ -16,7 +16,7 @@ import pytest
 
 from hermes.domain.process.process import EndReason, FailedStart, Handle, ProcessLimits, ProcessSpec
 from hermes.processes.identity import kill_marked
-from hermes.processes.shim.member import look_at
+from hermes.processes.shim.member import read_member
 from hermes.tools.terminal.child_environment import child_environment
 from tests.processes.stage import ENVIRON, ProcessFixture, alive, asleep, process_id, sleeps, with_argument
 from tests.support.waiting import eventually
@@ -50,7 +50,7 @@ def test_the_output_of_both_streams_is_kept_in_order(stage: ProcessFixture) -> N
         (("no-such-command",), "/", "no-such-command: No such file"),
         (("/etc/passwd",), "/", "Permission denied"),
         (("true",), "/no/such/folder", "/no/such/folder: No such file"),
-        ((), "/", "no command"),
+        ((), "/", "command is empty"),
         (("echo", "a\0b"), "/", "NUL"),
     ],
 )
@@ -241,8 +241,8 @@ def test_no_zombie_is_left(stage: ProcessFixture) -> None:
     handles = [stage.run("true") for _ in range(5)]
     for handle in handles:
         stage.ended(handle)
-        assert look_at(handle.shim_pid) is None
-        assert look_at(handle.pid) is None
+        assert read_member(handle.shim_pid) is None
+        assert read_member(handle.pid) is None
 
 
 def test_a_look_tells_what_it_uses(stage: ProcessFixture) -> None:
@@ -309,7 +309,7 @@ def test_wait_gives_up_in_time(stage: ProcessFixture) -> None:
 
 def test_a_process_is_forgotten_only_when_it_is_over(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
-    with pytest.raises(ValueError, match="runs"):
+    with pytest.raises(ValueError, match="still running"):
         stage.forget(handle)
     stage.kill(handle, 0)
     stage.ended(handle)
@@ -368,8 +368,8 @@ def test_the_end_is_known_also_when_the_disk_is_full(tmp_path: Path) -> None:
 FULL_DISK = """
 import sys
 from pathlib import Path
-from tests.processes.stage import Stage
-stage = Stage(Path(sys.argv[1]))
+from tests.processes.stage import ProcessFixture
+stage = ProcessFixture(Path(sys.argv[1]))
 handle = stage.run("sh", "-c", "seq 200000; exit 6")
 end = stage.ended(handle)
 print(end.reason, end.code, end.dropped_bytes > 0 and "space" in end.problem)
