@@ -17,7 +17,7 @@ from typing import Final
 from hermes.domain.process.process import Handle
 from hermes.processes.folder import shim_error
 from hermes.processes.shim.command import MARK
-from hermes.processes.shim.member import boot_id, read_member, whole
+from hermes.processes.shim.member import boot_id, look_at, whole
 from hermes.processes.table import ProcessTable, is_alive, pids
 
 _ROUNDS: Final = 20
@@ -48,7 +48,7 @@ def running_pid(handle: Handle) -> int | None:
 def _runs(pid: int, started_ticks: int) -> bool:
     if not started_ticks:
         return _is_running_child(pid)
-    member = read_member(pid)
+    member = look_at(pid)
     return member is not None and member.started == started_ticks and is_alive(member)
 
 
@@ -96,7 +96,7 @@ def signal_shim(handle: Handle, *numbers: int) -> bool:
 
 def signal_group(handle: Handle, number: int) -> bool:
     """Signal the group, if its first process still exists, also as a zombie: until then its number is not reused."""
-    leader = read_member(handle.pid)
+    leader = look_at(handle.pid)
     sure = leader is not None and leader.started == handle.started_ticks and boot_id() == handle.boot_id
     if not sure and not (handle.started_ticks == 0 and is_shim_alive(handle)):
         return False
@@ -158,7 +158,7 @@ def _has_mark(pid: int, mark: bytes) -> bool:
 
 def collect(handle: Handle) -> None:
     """Reap a shim that this daemon started; else it would stay a zombie."""
-    member = read_member(handle.shim_pid)
+    member = look_at(handle.shim_pid)
     ours = member is not None and member.parent == os.getpid() and member.started == handle.shim_started_ticks
     if ours or handle.shim_started_ticks == 0:
         with suppress(ChildProcessError):  # another thread was faster

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hermes.processes.shim.member import Member, read_member
+from hermes.processes.shim.member import Member, look_at
 
 _DEAD: Final = (b"Z", b"X")
 _LISTENS: Final = "0A"
@@ -46,7 +46,7 @@ class ProcessTable:
 def scan() -> ProcessTable | None:
     if not Path("/proc/self/stat").exists():
         return None
-    members = map(read_member, pids())
+    members = map(look_at, pids())
     return ProcessTable(member for member in members if member is not None)
 
 

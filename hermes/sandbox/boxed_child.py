@@ -24,7 +24,7 @@ from typing import Final
 
 from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
 from hermes.processes.child import ChildProcess, Output, connected, fixed_file, is_bash, prepare_terminal
-from hermes.processes.shim.member import below, read_member
+from hermes.processes.shim.member import below, look_at
 from hermes.sandbox.box import memory_file
 
 _START_S: Final = 10.0
@@ -284,5 +284,5 @@ def _readable(pidfd: int) -> bool:
 
 
 def _names_below(pid: int) -> list[str]:
-    seen = (read_member(each) for each in below(pid))
+    seen = (look_at(each) for each in below(pid))
     return [member.name for member in seen if member is not None and member.state not in (b"Z", b"X")]

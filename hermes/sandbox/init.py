@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from hermes.processes.shim.member import children, read_member
+from hermes.processes.shim.member import children, look_at
 
 _POLL_S: Final = 0.01
 
@@ -21,7 +21,7 @@ def find_init(monitor: int, within_s: float) -> int | None:
         for child in children(monitor):
             if _leads_a_namespace(child):
                 return child
-        member = read_member(monitor)
+        member = look_at(monitor)
         if member is None or member.state in (b"Z", b"X") or time.monotonic() >= deadline:
             return None
         time.sleep(_POLL_S)

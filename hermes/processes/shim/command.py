@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from hermes.processes.shim.member import Member, children, read_member
+from hermes.processes.shim.member import Member, children, look_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ShimCommand:
     def reap(self) -> list[int]:
         """Reap zombies, and return the running children of the shim: if there are none, the command is over."""
         if self.ended is None:
-            self.ended = _exit_status(self.pid)
+            self.ended = _how_it_ended(self.pid)
         left, gone = self._children()
         while self.ended is not None and gone and not left:
             left, gone = self._children()  # the shim may have adopted children of a process that just ended
@@ -137,7 +137,7 @@ class ShimCommand:
                 if pid not in seen:
                     seen.add(pid)
                     waiting.append(pid)
-                    member = read_member(pid)
+                    member = look_at(pid)
                     if member is not None and member.state not in (b"Z", b"X"):
                         yield member
 
@@ -175,7 +175,7 @@ def _memory_file(descriptor: int, content: bytes) -> None:
     os.close(made)
 
 
-def _exit_status(pid: int) -> tuple[int | None, int | None] | None:
+def _how_it_ended(pid: int) -> tuple[int | None, int | None] | None:
     """Return exit code or signal; None while it runs. The pid is not released, except without waitid (macOS)."""
     if not hasattr(os, "waitid"):
         waited, status = os.waitpid(pid, os.WNOHANG)

@@ -10,7 +10,7 @@ import time
 
 from hermes.processes.shim.command import ShimCommand, ShimOrder
 from hermes.processes.shim.guard import LimitGuard
-from hermes.processes.shim.member import boot_id, read_member
+from hermes.processes.shim.member import boot_id, look_at
 from hermes.processes.shim.status import remove, reserve_status, write_status
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ def _adopt_orphans() -> None:
 
 
 def _state(command: ShimCommand) -> dict[str, object]:
-    running, shim = read_member(command.pid), read_member(os.getpid())
+    running, shim = look_at(command.pid), look_at(os.getpid())
     return {
         "pid": command.pid,
         "started_ticks": running.started if running else 0,

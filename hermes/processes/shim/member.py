@@ -28,7 +28,7 @@ class Member:
         self.resident = int(fields[21]) * _PAGE
 
 
-def read_member(pid: int) -> Member | None:
+def look_at(pid: int) -> Member | None:
     try:
         return Member(pid, whole(f"/proc/{pid}/stat"))
     except (OSError, IndexError):  # it has ended; or not Linux
