@@ -47,7 +47,7 @@ class Tree:
         path.write_text(text)
 
     def remove(self, group: Path) -> None:
-        """Raises OSError while there are processes in it."""
+        """Remove a group. Raises OSError while it has processes."""
         group.rmdir()
 
 
