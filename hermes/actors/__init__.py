@@ -1,0 +1,1 @@
+"""Actors: shells around the pure machines of the domain."""

@@ -1,7 +1,7 @@
-"""The adapter actor: keeps one chat platform's connection going, for ever.
+"""Adapter actor: keeps the connection to one chat platform running.
 
-What ends it, an outage or a mistake, is logged and shown; then it is run again after a pause that grows. No other
-adapter and no session notices. That it is well is proved by the platform's answers, not by having connected once.
+When an adapter ends, by an outage or an error, the cause is logged and shown, and it is restarted with backoff. Other
+adapters and sessions are not affected. Its state depends on the platform's answers, not on an established connection.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ SILENT_AFTER_S = 120.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
     problem: str
-    retry_after_s: float = 0.0  # the platform's own wish
+    retry_after_s: float = 0.0  # requested by the platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Again:
-    """To itself: the pause is over."""
+    """Message to itself: the pause is over."""
 
 
 class AdapterActor(LoopActor):
@@ -45,7 +45,7 @@ class AdapterActor(LoopActor):
         self,
         adapter: ChatAdapter,
         *,
-        # Takes whom to tell that the platform has answered, and what is wrong with a part of it.
+        # Its arguments are called when the platform has answered, and when a part of it has a problem.
         edge: Callable[[Callable[[], None], Callable[[str, str], None]], ChatIntake],
         clock: Clock,
         jitter: Callable[[], float],
@@ -58,7 +58,7 @@ class AdapterActor(LoopActor):
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
         self._problem = ""
-        self._troubles: dict[str, str] = {}  # of parts, while the rest works
+        self._troubles: dict[str, str] = {}  # problems of parts, by part
         self._answered_at: float | None = None
 
     def statistics(self) -> ActorView:
@@ -104,7 +104,7 @@ class AdapterActor(LoopActor):
             await self._adapter.run(self._edge)
         except PlatformError as error:
             ended = _Ended(problem=str(error), retry_after_s=error.retry_after_s or 0.0)
-        # The outermost edge of an adapter: whatever ends it, it is run again.
+        # The outermost edge of an adapter: after any error it is restarted.
         except Exception as error:  # noqa: BLE001
             ended = _Ended(problem=str(error) or repr(error))
             logger.debug("{}: {!r}", self, error)
@@ -116,15 +116,15 @@ class AdapterActor(LoopActor):
         self._failures += 1
         problem = ended.problem
         pause_s = backoff_s(self._failures, first_s=FIRST_PAUSE_S, max_s=LONGEST_PAUSE_S, jitter=self._jitter())
-        if problem != self._problem:  # once for each, not once for each try
-            logger.warning("{} is down: {}; it is tried again until it works", self.name, problem)
+        if problem != self._problem:  # log each problem once, not at each retry
+            logger.warning("adapter {}: down, retrying: {}", self.name, problem)
         self._problem = problem
         self.tell_later(max(pause_s, ended.retry_after_s), _Again())
 
     def _answered(self) -> None:
         self._answered_at = self._clock()
         if self._failures:
-            logger.info("{} works again", self.name)
+            logger.info("adapter {}: works again", self.name)
             self._failures = 0
             self._problem = ""
 
@@ -134,7 +134,7 @@ class AdapterActor(LoopActor):
             self._troubles[part] = problem
         else:
             self._troubles.pop(part, None)
-        if problem and problem != before:  # once for each, not once for each try
-            logger.warning("{}: {} is in trouble, the rest goes on: {}", self.name, part, problem)
+        if problem and problem != before:  # log each problem once, not at each retry
+            logger.warning("adapter {}: {} has a problem, the rest works: {}", self.name, part, problem)
         elif before and not problem:
-            logger.info("{}: {} works again", self.name, part)
+            logger.info("adapter {}: {} works again", self.name, part)

@@ -31,7 +31,7 @@ PREFIX = "after_reset:"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aftermath:
     session: SessionId
-    ended: Session | None  # None: it was deleted since
+    ended: Session | None  # None: deleted since then
     left: str = ""
     end: tuple[str, ...] = ()  # processes
 
@@ -47,14 +47,14 @@ class AfterReset:
     ) -> None:
         self._journal = journal
         self._end_process = end_process
-        self._tell = tell  # somebody, what a conversation has left behind that has no chat to hear of it
+        self._tell = tell  # reports leftovers of a conversation that has no chat
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[SessionId, asyncio.Task[None]] = {}
         self._closed = False
 
     def outgoing(self, session: SessionId, reset: ResetSession) -> tuple[PutFact, ...]:
-        """To be stored together with the reset."""
+        """Return the operations to store together with the reset."""
         if not (reset.left or reset.end):
             return ()
         value = json.dumps({"left": reset.left, "end": reset.end}).encode()
@@ -99,7 +99,7 @@ class AfterReset:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     await step()
-            # The outermost edge of somebody else's code, which a reset must not depend on.
+            # The outermost edge of foreign code: a reset must not depend on it.
             except Exception as error:  # noqa: BLE001
                 logger.error("session {}: an action after its reset failed: {!r}", session, error)
 

@@ -1,4 +1,4 @@
-"""A write and a read to wait for, on top of a journal that never waits."""
+"""Awaitable write and read of a journal, whose own calls never wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def store(journal: Journal, transaction: Transaction) -> None:
-    """Returns when it is on disk. Raises what it was refused with."""
+    """Store a transaction, and return when it is on disk. Raises the journal's error."""
     done = LoopFuture()
     journal.commit(transaction, done.set)
     error = await done
@@ -23,7 +23,7 @@ async def store(journal: Journal, transaction: Transaction) -> None:
 
 
 async def look_up(journal: Journal, query: Callable[[Reader], T]) -> T | None:
-    """Raises what kept it from being read."""
+    """Return the result of a query. Raises the journal's error."""
     done = LoopFuture()
 
     def settle(found: T | None, error: HermesError | None) -> None:

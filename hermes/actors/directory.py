@@ -73,7 +73,7 @@ SEEN_PER_SWEEP = 1000
 
 
 def _to_nobody(_: Sequence[OutboxMessage]) -> None:
-    """There is no chat platform."""
+    """Drop outbox messages: the default without chat platforms."""
 
 
 class SessionDirectory(LoopActor):
@@ -107,7 +107,7 @@ class SessionDirectory(LoopActor):
         self._limits_now = settings.limits
         self._stopping: AnnounceStop | None = None
         self._registry = SessionRegistry()
-        self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
+        self._outdated: set[SessionId] = set()  # leaving memory; must be read again
         self._steady = SteadyClock(clock())
         self._resolving: dict[Address, list[Post]] = {}
         self._services = SessionServices(
@@ -271,7 +271,7 @@ class SessionDirectory(LoopActor):
         first, *others = self._resolving.pop(routed.address)
         if routed.error is None:
             self._deliver_or_start(first, routed.route.head)
-            for post in others:  # from the beginning: what was not there for the first may be there now
+            for post in others:  # resolve again: the first may have created what was missing
                 self._dispatch(post)
             return
         for post in (first, *others):
@@ -295,7 +295,9 @@ class SessionDirectory(LoopActor):
         self._journal.commit(rows, lambda error: self.tell_self(replace(mended, error=error)))
 
     def _deliver_or_start(self, post: Post, head: Session | None) -> None:
-        meant = head.id if head is not None else post.address.session  # one that is not stored yet is known by its id
+        meant = (
+            head.id if head is not None else post.address.session
+        )  # a session that is not stored yet has only its id
         if meant is not None and meant in self._registry:
             self._hand_over(meant, post)
         elif head is not None and head.id in self._crash_log.parked:
@@ -324,15 +326,15 @@ class SessionDirectory(LoopActor):
         if post.reply is not None:
             post.reply.settle(head)
 
-    # ------------------------------------------------------------ beginnings
+    # ------------------------------------------------------------ activation
 
     def _recover(self, found: FoundPending) -> None:
-        """Take up work that was open when the daemon stopped: the oldest first, no more in a second than allowed.
+        """Resume work that was open when the daemon stopped: the oldest first, within the allowed rate.
 
-        Whoever writes to one of them does not wait for that: mail brings a session back at once.
+        A message to one of these sessions activates it immediately.
         """
         if self._stopping:
-            return  # a start from now on would only be one more interruption
+            return  # a session started now would only be interrupted again
         at_once = max(1, round(self._settings.resume_per_s * RECOVER_EVERY_S))
         for head in found.heads[:at_once]:
             if head.id in self._registry:
@@ -424,7 +426,7 @@ class SessionDirectory(LoopActor):
         self._hub.publish(ActorFailed(name=session, problem=repr(died.cause), verdict=said))
 
     def _publish_parked_turns(self, session: SessionId) -> None:
-        """A parked session's open turns do not go on by themselves: whoever waits for them is told."""
+        """Publish that the open turns of a parked session are given up, for clients that wait for them."""
         reason = self._crash_log.parked[session]
 
         def tell(head: Session | None, _: HermesError | None) -> None:
@@ -437,7 +439,7 @@ class SessionDirectory(LoopActor):
         """Bring the session back from disk, if it has open work, and its mail with it."""
         look = self._registry.look()
         for post in self._registry.mail_for(session):
-            self._dispatch(post)  # perhaps to another one: its key may mean that by now
+            self._dispatch(post)  # its key may mean another session by now
         if session not in self._crash_log.parked:
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
@@ -456,7 +458,7 @@ class SessionDirectory(LoopActor):
         self._journal.commit((SetAside(letter=letter),), lambda error: fail(post, error or told))
 
     def _on_returned(self, returned: Returned) -> None:
-        """A session gives a message back. One that has ended leaves memory first; then the message is routed anew."""
+        """Route a returned message again. A session that has ended leaves memory first."""
         if self._registry.is_away(returned.session):
             self._hand_over(returned.session, returned.post)
         elif returned.moved and self._registry.is_live(returned.session):
@@ -465,7 +467,7 @@ class SessionDirectory(LoopActor):
             self._dispatch(returned.post)
 
     def _on_succeeded(self, succeeded: Succeeded) -> None:
-        """A session has ended and left its open work to another one."""
+        """Activate the session that continues the open work of one that has ended."""
         self._registry.dismiss(succeeded.session)
         child = succeeded.child
         if is_pending(child) and child.id not in self._registry:

@@ -1,4 +1,4 @@
-"""What can be asked of the session directory besides taking mail for a session, and what it tells itself."""
+"""Messages of the session directory, except mail for sessions: requests of others, and its own."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class AnnounceStopToAll:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Asked: have this session leave memory, whatever it does; answered when it is gone."""
+    """Remove a session from memory, even if it is busy. The reply comes when it has ended."""
 
     session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peek:
-    """Asked: what the directory knows of the session, answered by a Glimpse."""
+    """Request for the directory's view of a session. The reply is a SessionGlance."""
 
     session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGlance:
-    mailbox: int | None  # how much mail waits for it; None: it is not in memory
-    parked: str  # why, if it is
+    mailbox: int | None  # number of waiting messages; None: not in memory
+    parked: str  # the reason; empty: not parked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Configure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routed:
-    """To itself: the store has said which session an address means."""
+    """Message to itself: the session of an address was read from the store."""
 
     address: Address
     look: ReadSnapshot
@@ -55,7 +55,7 @@ class Routed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPending:
-    """To itself: these have open work and nobody who does it."""
+    """Message to itself: these sessions have open work and are not in memory."""
 
     look: ReadSnapshot
     heads: tuple[Session, ...]
@@ -63,11 +63,11 @@ class FoundPending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BringBack:
-    """To itself: the pause after a crash is over."""
+    """Message to itself: the pause after a crash is over."""
 
     session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """To itself, now and then: see who may leave memory."""
+    """Message to itself, at intervals: passivate idle sessions."""

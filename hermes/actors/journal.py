@@ -1,8 +1,8 @@
-"""The journal: the one writer, on a thread of its own, and what the event loop sees of it.
+"""Journal: a single writer on its own thread, and its interface for the event loop.
 
-Group commit: the writer takes everything that waits, stores it in one commit and answers all of it at once, so the
-price of a sync is shared by whoever came while the one before was under way. Every `then` is called exactly once, on
-the loop, whatever happens: a full disk refuses one batch, a failed disk everything from then on.
+Group commit: the writer stores all waiting transactions in one commit and answers them together. So transactions that
+arrive during a sync share the next one. Every `then` is called exactly once, on the loop. A full disk refuses one
+batch; a failed disk refuses everything from then on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hermes.system.crash_point import crash_at
 
 T = TypeVar("T")
 Then = Callable[[HermesError | None], None]
-Waiting = tuple[Transaction, Then, int]  # the last: about how many bytes
+Waiting = tuple[Transaction, Then, int]  # the last item: approximate size in bytes
 Answers = deque[tuple[Then, HermesError | None]]
 
 BATCH_TRANSACTIONS: Final = 1024
@@ -35,11 +35,11 @@ READERS: Final = 2
 
 
 class Flush(NamedTuple):
-    """To the writer: something waits."""
+    """Message to the writer: transactions wait."""
 
 
 class Backlog:
-    """What waits for the writer: the loop adds, the writer takes."""
+    """Queue of transactions: the loop adds, the writer takes."""
 
     def __init__(self, *, batch_transactions: int = BATCH_TRANSACTIONS, batch_bytes: int = BATCH_BYTES) -> None:
         self._items: deque[Waiting] = deque()
@@ -48,13 +48,13 @@ class Backlog:
         self._batch_bytes = batch_bytes
 
     def add(self, item: Waiting) -> bool:
-        """Whether the writer must be told."""
+        """Add a transaction. Return whether the writer must be notified."""
         self._items.append(item)
         told, self._announced = self._announced, True
         return not told
 
     def take(self) -> list[Waiting]:
-        self._announced = False  # before the look: what comes after it is announced again
+        self._announced = False  # before the queue is read: later items are announced again
         batch: list[Waiting] = []
         room = self._batch_bytes
         for _ in range(min(len(self._items), self._batch_transactions)):
@@ -67,7 +67,7 @@ class Backlog:
 
 
 class JournalWriter(ThreadingActor):
-    """The only one that writes. After the disk has failed it touches it no more and refuses everything."""
+    """The only writer. After a disk failure it never writes again and refuses everything."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class JournalWriter(ThreadingActor):
         self._on_fatal = on_fatal
         self._failure: StorageFailedError | None = None
 
-    def on_receive(self, message: Flush) -> None:  # noqa: ARG002 - it says no more than that it is there
+    def on_receive(self, message: Flush) -> None:  # noqa: ARG002 - the message has no content
         while batch := self._backlog.take():
             failed_before = self._failure
             transactions, thens, _ = zip(*batch, strict=True)
@@ -103,17 +103,17 @@ class JournalWriter(ThreadingActor):
                 self._failure = error
             except HermesError as error:  # a full disk: the next batch may fit
                 return [error] * len(batch)
-            except BaseException as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
-                logger.opt(exception=error).error("the journal's writer failed")
+            except BaseException as error:  # noqa: BLE001 - callers must be answered after any error
+                logger.opt(exception=error).error("journal: the writer failed")
                 self._failure = StorageFailedError(f"the writer failed unexpectedly ({type(error).__name__})")
         return [self._failure] * len(batch)
 
 
 class WriterRef(Protocol):
-    """What the loop needs of the writer: an actor's ref, unless a simulation has it work without a thread."""
+    """Reference to the writer, as the loop uses it. A simulation has a writer without a thread."""
 
     def tell(self, message: Flush) -> None: ...
-    def stop(self) -> object: ...  # returns when everything that waited is stored
+    def stop(self) -> object: ...  # returns when all waiting transactions are stored
 
 
 def _threads(name: str) -> Executor:
@@ -121,7 +121,7 @@ def _threads(name: str) -> Executor:
 
 
 class ActorJournal(Journal):
-    """A Journal for the loop that it is made on."""
+    """Journal for the event loop on which it is created."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class ActorJournal(Journal):
         self._engine = engine
         self._backlog = backlog or Backlog()
         self._waiting = 0
-        self.full = ""  # what the last write was refused with, if that was for lack of space
+        self.full = ""  # error of the last write, if the disk was full
         self._closing = False
         self._reads: set[Future[None]] = set()
         self._pool = start_readers("journal-reader")
@@ -154,7 +154,7 @@ class ActorJournal(Journal):
 
     @property
     def waiting(self) -> int:
-        """Transactions that have no answer yet."""
+        """Number of transactions without an answer."""
         return self._waiting
 
     def commit(self, transaction: Transaction, then: Then) -> None:
@@ -183,7 +183,7 @@ class ActorJournal(Journal):
         read.add_done_callback(self._reads.discard)
 
     async def fetch(self, query: Callable[[Reader], T]) -> T:
-        """A read to wait for. Whoever reads much holds up others who do, but no session."""
+        """Return the result of a query. A slow query delays other callers of this method, but no session."""
         result: asyncio.Future[T] = self._loop.create_future()
 
         def settle(value: T | None, error: HermesError | None) -> None:
@@ -198,11 +198,11 @@ class ActorJournal(Journal):
         return await result
 
     async def close(self) -> None:
-        """Store what waits, answer everybody, end the threads. The engine stays open."""
+        """Store and answer all waiting transactions, and end the threads. The engine stays open."""
         self._closing = True
         await asyncio.wrap_future(self._pool.submit(self._writer.stop))
         await asyncio.gather(*(asyncio.wrap_future(read) for read in tuple(self._reads)))
-        self._pool.shutdown(wait=False)  # nobody is inside any more
+        self._pool.shutdown(wait=False)  # all reads have ended
         self._outside.shutdown(wait=False)
 
     def _answer(self, answers: Answers) -> None:
@@ -213,7 +213,7 @@ class ActorJournal(Journal):
                 self.full = str(outcome) if isinstance(outcome, StorageFullError) else ""
                 then(outcome)
         finally:
-            if answers:  # one of them raised, which the loop reports; the others must hear all the same
+            if answers:  # a callback raised, which the loop reports; call the others anyway
                 self._loop.call_soon(self._answer, answers)
 
     def _read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
@@ -221,8 +221,8 @@ class ActorJournal(Journal):
             value = query(self._engine)
         except HermesError as error:
             self._soon(then, None, error)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
-            logger.opt(exception=error).error("a read from the journal failed")
+        except BaseException as error:  # noqa: BLE001 - callers must be answered after any error
+            logger.opt(exception=error).error("journal: a read failed")
             self._soon(then, None, StorageError(f"a read failed unexpectedly ({type(error).__name__})"))
         else:
             self._soon(then, value, None)
@@ -236,7 +236,7 @@ def _stopping() -> StoppingError:
 
 
 def _size_bytes(transaction: Transaction) -> int:
-    """About how much there is to write: the messages, which are the only thing that can be large."""
+    """Return the approximate size of a transaction: its messages, the only part that can be large."""
     size = 0
     for operation in transaction:
         if isinstance(operation, Append):

@@ -39,7 +39,7 @@ RETRY_S = 5.0  # pause after a refusal by the store or the session; doubles each
 MAX_RETRY_S = 60.0
 SAVE_EVERY_S = 60.0  # minimum pause between two writes of the last activity
 TAIL_BYTES = 2000
-_WATCHED_AT_ONCE = 1 << 20  # of output, in one look
+_WATCHED_AT_ONCE = 1 << 20  # bytes of output scanned in one read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

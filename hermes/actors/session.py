@@ -286,8 +286,8 @@ class SessionActor(JournaledActor[Post, Step]):
         if is_pending(self._session):
             self._services.tell_directory(StayedBusy(session=self._session.id))
         elif self.load_state is LoadState.LOADING:
-            # It leaves once the transcript is loaded. StayedBusy would bring back, over and over, mail that an ended
-            # or suspended session cannot take.
+            # It leaves memory once the transcript is loaded. StayedBusy would return mail repeatedly that an
+            # ended or suspended session cannot take.
             self.stash(Passivate())
         else:
             reach("session: about to leave memory")

@@ -15,7 +15,7 @@ from hermes.domain.types import Phase, Session, SessionId
 
 
 def perform(effect: Accept | Refuse | Reroute | Publish, post: Post, session: SessionId, to: SessionServices) -> bool:
-    """Perform it. Return whether that answered the sender."""
+    """Perform an effect. Return whether it answered the sender."""
     match effect:
         case Accept():
             _accept(effect, post, session, to)

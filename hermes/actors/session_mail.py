@@ -66,7 +66,7 @@ class MayLeave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StayedBusy:
-    """The answer to Passivate of a session that has work."""
+    """Answer to Passivate: the session has work."""
 
     session: SessionId
 

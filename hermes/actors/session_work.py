@@ -32,7 +32,7 @@ class SessionWork:
     def follow(
         self, wanted: tuple[Task, ...], session: Session, transcript: Transcript, granted: frozenset[str]
     ) -> None:
-        """`granted` are rules that are allowed in every session."""
+        """Start and cancel work to match the state. `granted` are rules that are allowed in every session."""
         for task in [task for task in self._works if task not in wanted]:
             self._works.pop(task).cancel()
         for task in wanted:
@@ -41,7 +41,7 @@ class SessionWork:
 
     @property
     def written(self) -> str:
-        """The part of the answer that the model has written so far."""
+        """Return the part of the answer that the model has written so far."""
         return "".join(work.written for work in self._works.values())
 
     def cancel(self) -> None:

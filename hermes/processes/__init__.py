@@ -1,0 +1,1 @@
+"""Operating-system processes: foreground children, and background commands below a shim."""

@@ -62,7 +62,7 @@ def is_bash(shell: str) -> bool:
 
 
 def limit_commands(limits: ChildLimits, *, bash: bool) -> str:
-    """`ulimit` for each, hard. One that is higher than what this process may use itself changes nothing."""
+    """Return shell commands that set hard limits. A limit above this process's own has no effect."""
     wanted = {
         "f": limits.file_bytes // (1024 if bash else 512),
         "n": limits.open_files,
@@ -75,9 +75,9 @@ def limit_commands(limits: ChildLimits, *, bash: bool) -> str:
 
 
 class Output(asyncio.Protocol):
-    """What the child wrote and nobody has taken yet, bounded: a child that writes faster has to wait.
+    """Bounded buffer of a child's unread output: a child that writes faster than its reader has to wait.
 
-    A terminal ends with an error instead of an end of file; what came before it is not lost here.
+    A terminal ends with an error instead of an end of file. Output before that error is kept.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Output(asyncio.Protocol):
         if len(self._waiting) >= _BUFFER_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - an end is an end
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - every end is handled alike
         self._ended = True
         self._transport = None
         self._changed.set()
@@ -139,7 +139,7 @@ class ChildProcess:
         if not self._empty:
             try:
                 os.killpg(self.group, number)
-            except (ProcessLookupError, PermissionError):  # gone; or all that is left runs as somebody else
+            except (ProcessLookupError, PermissionError):  # gone; or all that is left runs as another user
                 self._empty = True
         return not self._empty
 
@@ -153,10 +153,10 @@ class ChildProcess:
                 return False
             due_at = loop.time() + pause_s
             await asyncio.sleep(pause_s)
-            deadline += max(0.0, loop.time() - due_at)  # while the machine stood still, nobody could end
+            deadline += max(0.0, loop.time() - due_at)  # time while the machine was suspended does not count
             pause_s = min(2 * pause_s, _MAX_POLL_S)
             if pause_s == _MAX_POLL_S and await self.members() == []:
-                self._empty = True  # what is left is dead, and the system has not collected it
+                self._empty = True  # only zombies are left
         return True
 
     async def stop(self, grace_s: float) -> None:
@@ -165,7 +165,7 @@ class ChildProcess:
             self.signal(signal.SIGTERM)
             await asyncio.to_thread(_signal_session, self.group, signal.SIGTERM)
             await self.emptied(within_s=grace_s)
-        finally:  # also when whoever waits loses patience
+        finally:  # also when the caller is cancelled
             self.signal(signal.SIGKILL)
             await asyncio.shield(asyncio.to_thread(_signal_session, self.group, signal.SIGKILL))
         await self._process.wait()
@@ -194,11 +194,11 @@ async def spawn(
     terminal: bool,
     pass_fds: Sequence[int] = (),
 ) -> ChildProcess:
-    """Start it with nothing to read, or on a terminal of its own at which nobody sits. Raises OSError.
+    """Start a program with empty input, or on its own terminal without a user. Raises OSError.
 
-    `shell` is the guard's: bash or sh. The latter may drop variables whose names are none to it.
+    `shell` is the guard's: bash or sh. The latter may drop variables whose names it does not accept.
     """
-    # With -p bash takes nothing from its environment, no functions, options or start-up file, but hands all of it on.
+    # With -p bash ignores functions, options and start-up files of its environment, but passes all of it on.
     guard = (shell, "-p") if is_bash(shell) else (shell,)
     with ExitStack() as theirs, ExitStack() as ours:
         watched, lifeline = os.pipe()
@@ -240,19 +240,22 @@ async def connected(source: FileIO) -> Output:
 
 
 def prepare_terminal(keyboard: int) -> None:
-    import termios  # noqa: PLC0415 - not on every system, and seldom needed
+    import termios  # noqa: PLC0415 - not on every system, and rarely needed
 
     termios.tcsetwinsize(keyboard, _TERMINAL_SIZE)
-    os.write(keyboard, _END_OF_INPUT)  # whoever asks a question learns that nobody answers
+    os.write(keyboard, _END_OF_INPUT)  # a program that asks a question reads the end of input
 
 
 def _members(session: int) -> list[tuple[int, str]] | None:
-    """Ids and names. By session: a shell with job control (set -m) gives each job a group of its own."""
+    """Return ids and names of a session's processes; None if unknown.
+
+    A shell with job control (set -m) gives each job its own group, so the session is compared.
+    """
     if not Path("/proc/self/stat").exists():
         return None
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # it has ended
             before, _, after = entry.read_text(errors="replace").rpartition(")")
             state, _, _, its_session = after.split()[:4]
             if int(its_session) == session and state not in "ZX":
@@ -263,7 +266,7 @@ def _members(session: int) -> list[tuple[int, str]] | None:
 
 def _signal_session(session: int, number: int) -> None:
     for pid, _ in _members(session) or ():
-        with suppress(ProcessLookupError, PermissionError):  # gone meanwhile, or somebody else's
+        with suppress(ProcessLookupError, PermissionError):  # gone, or another user's
             os.kill(pid, number)
 
 

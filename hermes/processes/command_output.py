@@ -102,7 +102,7 @@ class CommandOutput:
         self._folder = folder
         self._name = name
         self._head_max = kept_bytes * 2 // 5
-        self._tail_max = kept_bytes - self._head_max  # the end of an output says more than its beginning
+        self._tail_max = kept_bytes - self._head_max  # the end of an output is usually more useful
         self._stored_max = stored_max_bytes
         self._head = bytearray()
         self._tail = bytearray()
@@ -110,7 +110,7 @@ class CommandOutput:
         self._stored = 0
         self._problem = ""
         self.total = 0
-        self.storing = False  # what came last is on its way to the disk
+        self.storing = False  # the last data is being written to disk
 
     async def add(self, data: bytes) -> None:
         before = self.total
@@ -149,16 +149,16 @@ class CommandOutput:
 
     def _omission(self) -> str:
         left_out = self.total - self._head_max - self._tail_max
-        said = f"{left_out} of {self.total} bytes left out here"
+        omission = f"{left_out} of {self.total} bytes left out here"
         if self._problem:
-            return f"{said}; they could not be stored: {self._problem}"
+            return f"{omission}; they could not be stored: {self._problem}"
         if self._stored < self.total:
-            return f"{said}; the first {self._stored} bytes are in {self._file}, the rest was dropped"
-        return f"{said}; the whole output is in {self._file}"
+            return f"{omission}; the first {self._stored} bytes are in {self._file}, the rest was dropped"
+        return f"{omission}; the whole output is in {self._file}"
 
 
 def _append(file: Path | None, folder: Path, name: str, data: bytes) -> Path:
-    """Opened each time: nothing is left open when a command is cancelled."""
+    """Append to the file. It is opened each time, so nothing stays open when a command is cancelled."""
     descriptor, path = _create(folder, name) if file is None else (os.open(file, os.O_WRONLY | os.O_APPEND), file)
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(data)
@@ -166,7 +166,7 @@ def _append(file: Path | None, folder: Path, name: str, data: bytes) -> Path:
 
 
 def _create(folder: Path, name: str) -> tuple[int, Path]:
-    """A new file always: models give the same id to calls of different turns."""
+    """Create a new file. Its name may be taken: models reuse call ids across turns."""
     make_readable_directory(folder)
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80] or "output"
     number = 1

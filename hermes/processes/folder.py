@@ -1,6 +1,6 @@
 """Reader of a process's folder. Missing or incomplete files are None or empty."""
 
-# ruff: noqa: PTH116, PTH123 - a look asks for a file of each process: as strings their paths cost a third
+# ruff: noqa: PTH116, PTH123 - each heartbeat reads a file per process; string paths cost a third
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hermes.domain.process.process import EndReason, Handle, ProcessEnd
 from hermes.processes.shim.member import whole
 from hermes.processes.table import pids
 
-_STATE_WAIT_S: Final = 1.0  # for a shim that was on its way when its daemon died
-_MAX_STATE_WAIT_S: Final = 30.0  # for one that is seen to be
+_STATE_WAIT_S: Final = 1.0  # for a shim that was starting when its daemon died
+_MAX_STATE_WAIT_S: Final = 30.0  # if that shim is seen to run
 _POLL_S: Final = 0.02
-_SAID_MAX: Final = 2000
+_MAX_TEXT: Final = 2000
 
 
 def read_state(folder: Path) -> Handle | None:
@@ -34,33 +34,33 @@ def read_state(folder: Path) -> Handle | None:
                 "hosts": tuple(values.get("hosts", ())),
             },
         )
-    except (TypeError, KeyError):  # of another kind than ours
+    except (TypeError, KeyError):  # not in our format
         return None
 
 
 def is_its_folder(handle: Handle) -> bool:
-    """False: a copy, while the process writes to another."""
+    """Return whether this is the folder that the process writes to, and not a copy of it."""
     try:
         return handle.folder_inode in (0, os.stat(handle.folder).st_ino)
-    except OSError:  # gone since it was read
+    except OSError:  # deleted since it was read
         return False
 
 
 def awaited_state(folder: Path) -> Handle | None:
     began = time.monotonic()
-    while folder.exists() and not (folder / "state.json").exists() and not complaint(folder):
+    while folder.exists() and not (folder / "state.json").exists() and not shim_error(folder):
         waited_s = time.monotonic() - began
         if waited_s >= _STATE_WAIT_S and (waited_s >= _MAX_STATE_WAIT_S or not _has_shim(folder)):
-            break  # and a last look: it may have come and gone meanwhile
+            break  # read once more below: it may have started and ended
         time.sleep(_POLL_S)
     return read_state(folder)
 
 
 def _has_shim(folder: Path) -> bool:
-    """Whether one was started for it, which bears the folder among its arguments and may yet start the command."""
+    """Return whether a shim runs that has this folder among its arguments: it may still start the command."""
     wanted = os.fsencode(folder)
     for pid in pids():
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # it has ended
             if wanted in whole(f"/proc/{pid}/cmdline").split(b"\0"):
                 return True
     return False
@@ -69,13 +69,13 @@ def _has_shim(folder: Path) -> bool:
 def _read(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # not there, or not whole
+    except (OSError, ValueError):  # missing or incomplete
         return {}
     return values if isinstance(values, dict) else {}
 
 
 def note_kill(handle: Handle, why: str) -> None:
-    """Why its end was asked for; the first word stands. A disk that is full costs no more than that."""
+    """Store the reason of a kill request. The first reason is kept; errors are ignored, as on a full disk."""
     path = Path(handle.folder, "why")
     with suppress(OSError):
         path.touch(mode=0o600, exist_ok=False)
@@ -84,8 +84,8 @@ def note_kill(handle: Handle, why: str) -> None:
 
 def _why_killed(handle: Handle) -> str:
     try:
-        return Path(handle.folder, "why").read_text(encoding="utf-8", errors="replace")[:_SAID_MAX]
-    except OSError:  # nobody said
+        return Path(handle.folder, "why").read_text(encoding="utf-8", errors="replace")[:_MAX_TEXT]
+    except OSError:  # no reason was stored
         return ""
 
 
@@ -107,24 +107,24 @@ def read_end(handle: Handle) -> ProcessEnd | None:
         return None
 
 
-def complaint(folder: Path) -> str:
-    """What the shim said of itself, which it does only when something is wrong with it."""
+def shim_error(folder: Path) -> str:
+    """Return the shim's own error message; empty if it has not failed."""
     try:
-        said = (folder / "shim.err").read_text(errors="replace").strip()
+        text = (folder / "shim.err").read_text(errors="replace").strip()
     except OSError:
         return ""
-    return f"its shim failed: {said[-_SAID_MAX:].splitlines()[-1]}" if said else ""
+    return f"its shim failed: {text[-_MAX_TEXT:].splitlines()[-1]}" if text else ""
 
 
 def segment_stat(handle: Handle, number: int) -> os.stat_result | None:
     try:
         return os.stat(f"{handle.folder}/output.{number}")
-    except OSError:  # whatever somebody did to it, one look serves all processes
+    except OSError:  # one bad folder must not fail the heartbeat of all processes
         return None
 
 
 def segments(handle: Handle) -> list[int]:
-    """The numbers of those that are there."""
+    """Return the numbers of the segments that exist."""
     try:
         names = [entry.name.partition("output.") for entry in os.scandir(handle.folder)]
     except OSError:
@@ -133,7 +133,7 @@ def segments(handle: Handle) -> list[int]:
 
 
 def read_output(handle: Handle, offset: int, length: int) -> bytes | None:
-    """None: a part of it is no longer kept."""
+    """Return a part of the output; None if some of it is no longer kept."""
     parts = []
     while length > 0:
         number, start = divmod(offset, handle.segment_bytes)

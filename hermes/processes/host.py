@@ -5,8 +5,8 @@ wait for long. All state is in the processes' folders and in the kernel, so a ho
 daemon sees the same.
 
 A process is touched only after its pid was seen to belong to it (`identity`), and never from a copy of its folder:
-the home that was copied may still have it. A shim that was killed cannot say how
-its command ended: that process is lost, and what is left of it is ended.
+the home that was copied may still run it. A shim that was killed cannot report how its command ended. That process is
+lost, and the rest of it is ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from hermes.domain.process.process import (
 from hermes.ports.processes import ProcessHost
 from hermes.processes.folder import (
     awaited_state,
-    complaint,
     is_its_folder,
     note_kill,
     read_end,
@@ -41,26 +40,27 @@ from hermes.processes.folder import (
     read_state,
     segment_stat,
     segments,
+    shim_error,
 )
 from hermes.processes.identity import (
-    bury,
     collect,
+    end_lost,
     is_shim,
+    is_shim_alive,
     running_pid,
     shim_fd,
-    shim_lives,
-    tell_shim,
+    signal_shim,
 )
 from hermes.processes.launch import STARTED, launch
 from hermes.processes.shim.member import boot_id
-from hermes.processes.table import TICKS_PER_S, ProcessTable, listening_ports, lives, machine_uptime_s, scan
+from hermes.processes.table import TICKS_PER_S, ProcessTable, is_alive, listening_ports, machine_uptime_s, scan
 from hermes.processes.typed import note_typed, read_typed, unfinished
 
 
 class LinuxProcessHost(ProcessHost):
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._segments: dict[str, int] = {}  # where each process's output was seen to end
+        self._segments: dict[str, int] = {}  # last known segment of each process's output
 
     def start(self, spec: ProcessSpec) -> Handle | FailedStart:
         """Start a command. Returns when it runs or failed to start; never leaves a half-started process."""
@@ -70,14 +70,14 @@ class LinuxProcessHost(ProcessHost):
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700)
-            word = launch(spec, folder)
-            state = read_state(folder) if word == STARTED else None
+            report = launch(spec, folder)
+            state = read_state(folder) if report == STARTED else None
         except (OSError, ValueError) as error:
-            if not isinstance(error, FileExistsError):  # then it is another's
+            if not isinstance(error, FileExistsError):  # then the folder belongs to another process
                 shutil.rmtree(folder, ignore_errors=True)
             return FailedStart(reason=str(error))
         if state is None:
-            reason = word or complaint(folder) or "the shim died before it could start the command"
+            reason = report or shim_error(folder) or "the shim died before it could start the command"
             shutil.rmtree(folder, ignore_errors=True)
             return FailedStart(reason=reason)
         return state
@@ -96,36 +96,36 @@ class LinuxProcessHost(ProcessHost):
         return {name: pid for name, pid in pids.items() if pid is not None}
 
     def adopt(self, folder: Path) -> Handle | Lost:
-        """A process of an earlier daemon, running or ended since."""
+        """Return the handle of a process of an earlier daemon, which may have ended since."""
         handle = awaited_state(folder)
         if handle is None:
-            return Lost(id=folder.name, reason=complaint(folder) or "it was never seen to start")
+            return Lost(id=folder.name, reason=shim_error(folder) or "it was never seen to start")
         if read_end(handle) is not None:
             return handle
         if not is_its_folder(handle):
             return Lost(id=handle.id, reason="this is a copy of its folder: it belongs to another home")
-        if shim_lives(handle):
+        if is_shim_alive(handle):
             return handle
-        return Lost(id=handle.id, reason=bury(handle))
+        return Lost(id=handle.id, reason=end_lost(handle))
 
     def find(self, name: str) -> Handle | Lost:
-        """The same, by its id."""
+        """Adopt a process by its id."""
         return self.adopt(self._root / name)
 
     def look(self, handle: Handle) -> Heartbeat:
-        if not shim_lives(handle):  # many may end at once: nobody scans the machine for each
-            return self._look(handle, None, "", None)
+        if not is_shim_alive(handle):  # many may end together; do not scan all processes for each
+            return self._heartbeat(handle, None, "", None)
         return self.look_all((handle,))[handle.id]
 
     def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
-        """By id. One pass over the machine's processes, whatever the number of handles."""
+        """Return heartbeats by process id. One pass over all processes serves any number of handles."""
         table = scan()
         boot = boot_id()
         uptime_s = machine_uptime_s()
-        return {handle.id: self._look(handle, table, boot, uptime_s) for handle in handles}
+        return {handle.id: self._heartbeat(handle, table, boot, uptime_s) for handle in handles}
 
     def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]:
-        """On which TCP ports each listens, by id. Dearer than a look: not for every heartbeat."""
+        """Return the TCP ports on which each process listens, by id. Too expensive for every heartbeat."""
         table = scan()
         if table is None:
             return {handle.id: () for handle in handles}
@@ -151,7 +151,7 @@ class LinuxProcessHost(ProcessHost):
             data = read_output(handle, at, min(limit, total - at))
             if data is not None:
                 return Chunk(offset=at, data=data, total=total, kept_from=min(first * size, total))
-            # It has moved on meanwhile, or somebody has deleted a part: what is kept begins further on, or nowhere.
+            # A segment was rotated away or deleted: continue with the next one that exists, if any.
             total, _ = self._written(handle)
             first = min((number for number in segments(handle) if number > at // size), default=total // size + 1)
 
@@ -183,44 +183,44 @@ class LinuxProcessHost(ProcessHost):
         return read_typed(self._root / name) if name == Path(name).name else b""
 
     def close_input(self, handle: Handle) -> None:
-        """What was written before is still read; a terminal gets an end of input."""
-        tell_shim(handle, signal.SIGUSR1)
+        """Close the input. Earlier input is still read; a terminal gets an end of input."""
+        signal_shim(handle, signal.SIGUSR1)
 
     def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool:
-        """End it and all that it has started: asked first, forced after `grace_s`. Does not wait. False: it was over.
+        """End a process and all that it started: SIGTERM, and SIGKILL after `grace_s`. Does not wait.
 
-        A second call does not wait for the first one's grace.
+        A second call ends the grace of the first. Return False if the process had ended.
         """
-        with suppress(OSError):  # forgotten, or a full disk: then it is the usual grace
+        with suppress(OSError):  # deleted, or a full disk: the default grace applies
             Path(handle.folder, "grace").write_text(str(grace_s))
         note_kill(handle, why)
-        return tell_shim(handle, signal.SIGTERM, signal.SIGCONT)
+        return signal_shim(handle, signal.SIGTERM, signal.SIGCONT)
 
     def end_fd(self, handle: Handle) -> int | None:
-        """A descriptor that becomes readable when it has ended; whoever asks closes it. None: look from time to time.
+        """Return a descriptor that becomes readable at the process's end; the caller closes it. None: poll instead.
 
-        The end is known before the kernel says so: a look at that moment has it.
+        The end is stored before that, so a heartbeat taken then contains it.
         """
         return shim_fd(handle)
 
     def forget(self, handle: Handle | Lost) -> None:
         """Delete the process's folder. A running process must be stopped first."""
         folder = self._root / handle.id
-        if isinstance(handle, Handle) and shim_lives(handle):
+        if isinstance(handle, Handle) and is_shim_alive(handle):
             raise ValueError(f"process {handle.id} is still running")
         shutil.rmtree(folder, ignore_errors=True)
         self._segments.pop(handle.id, None)
 
-    def _look(self, handle: Handle, table: ProcessTable | None, boot: str, uptime_s: float | None) -> Heartbeat:
-        alive = is_shim(table, handle, boot) if table is not None else shim_lives(handle)
+    def _heartbeat(self, handle: Handle, table: ProcessTable | None, boot: str, uptime_s: float | None) -> Heartbeat:
+        alive = is_shim(table, handle, boot) if table is not None else is_shim_alive(handle)
         end = None if alive else self._end(handle)
         total, written_at = self._written(handle)
         if not alive or table is None:
             return Heartbeat(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
         below = table.below(handle.shim_pid)
-        if handle.boxed:  # its monitor and its init are ours, not the command's
+        if handle.boxed:  # monitor and init belong to the sandbox, not to the command
             below = [member for member in below if handle.pid not in (member.pid, member.parent)]
-        living = [member for member in below if lives(member)]
+        living = [member for member in below if is_alive(member)]
         watching = table.get(handle.shim_pid)
         ticks = sum(member.cpu + member.cpu_of_dead for member in below) + (watching.cpu_of_dead if watching else 0)
         return Heartbeat(
@@ -239,10 +239,10 @@ class LinuxProcessHost(ProcessHost):
         if end is not None:
             return end
         total, _ = self._written(handle)
-        return ProcessEnd(reason=EndReason.LOST, output_bytes=total, detail=bury(handle))
+        return ProcessEnd(reason=EndReason.LOST, output_bytes=total, detail=end_lost(handle))
 
     def _written(self, handle: Handle) -> tuple[int, float | None]:
-        """How much, and when the last of it; the latter by the machine's clock."""
+        """Return the size of the output, and the time of the last write by the machine's clock."""
         number = self._segments.get(handle.id, 0)
         found = segment_stat(handle, number)
         while found is None or found.st_size >= handle.segment_bytes:
@@ -250,7 +250,7 @@ class LinuxProcessHost(ProcessHost):
             if last is None:
                 return 0, None
             if last == number:
-                break  # full, and nothing came after; or not to be looked at
+                break  # full and the last one, or not readable
             number, found = last, segment_stat(handle, last)
         self._segments[handle.id] = number
         total = number * handle.segment_bytes + (found.st_size if found else 0)

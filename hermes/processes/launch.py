@@ -22,35 +22,35 @@ from hermes.processes.identity import kill_marked
 from hermes.processes.shim.command import MARK, ORDER
 
 STARTED: Final = "ok"
-_FIRST_WORD_S: Final = 10.0
-_TOO_SLOW: Final = f"the command was not started within {_FIRST_WORD_S:g} s"
-# Without `site` the interpreter starts in a third of the time. Our own folder comes last: it hides nothing.
+_REPORT_S: Final = 10.0
+_TOO_SLOW: Final = f"the command was not started within {_REPORT_S:g} s"
+# Without `site` the interpreter starts in a third of the time. Our own folder comes last, so it shadows nothing.
 _PROGRAM: Final = "import sys; sys.path.append(sys.argv[2]); from hermes.processes.shim.main import main; main()"
 
 
 def launch(spec: ProcessSpec, folder: Path) -> str:
-    """The shim's first word: `STARTED`, or what the system says about the command."""
+    """Start a shim and return its report: `STARTED`, or the error of the start."""
     order = _order(spec)
     with ExitStack() as held:
         order_out, order_into = os.pipe()
         sending = held.enter_context(os.fdopen(order_into, "wb", buffering=0))
-        word_out, word_into = os.pipe()
-        held.callback(os.close, word_out)
+        report_out, report_into = os.pipe()
+        held.callback(os.close, report_out)
         try:
-            pid = _spawn_shim(folder, order_out, word_into)
+            pid = _spawn_shim(folder, order_out, report_into)
         finally:
             os.close(order_out)
-            os.close(word_into)
-        with suppress(BrokenPipeError):  # it died; then there will be no word either
+            os.close(report_into)
+        with suppress(BrokenPipeError):  # the shim died; then its report is empty
             _send_all(sending.fileno(), order)
             sending.close()
-        word = _first_word(word_out)
-    if word != STARTED:
-        os.kill(pid, signal.SIGKILL)  # a child of ours that nobody has waited for: the number is its own
+        report = _read_report(report_out)
+    if report != STARTED:
+        os.kill(pid, signal.SIGKILL)  # our child, not reaped yet: the pid is still its own
         os.waitpid(pid, 0)
-        if word == _TOO_SLOW:
-            kill_marked(spec.id)  # it may have started the command and not come to say so
-    return word
+        if report == _TOO_SLOW:
+            kill_marked(spec.id)  # the shim may have started the command before it could report
+    return report
 
 
 def _send_all(descriptor: int, data: bytes) -> None:
@@ -59,22 +59,22 @@ def _send_all(descriptor: int, data: bytes) -> None:
         sent += os.write(descriptor, data[sent:])
 
 
-def _first_word(source: int) -> str:
+def _read_report(source: int) -> str:
     poller = select.poll()
     poller.register(source, select.POLLIN)
-    deadline = time.monotonic() + _FIRST_WORD_S
-    word = b""
+    deadline = time.monotonic() + _REPORT_S
+    report = b""
     while poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
         data = os.read(source, 4096)
         if not data:
-            return word.decode("utf-8", "replace")
-        word += data
+            return report.decode("utf-8", "replace")
+        report += data
     return _TOO_SLOW
 
 
 def _order(spec: ProcessSpec) -> bytes:
     if not spec.argv:
-        raise ValueError("there is no command")
+        raise ValueError("the command is empty")
     limits = spec.limits
     numbers = (
         int(spec.terminal),
@@ -88,7 +88,7 @@ def _order(spec: ProcessSpec) -> bytes:
     if any("\0" in text for text in texts):
         raise ValueError("a command, its folder and its environment cannot contain NUL")
     box = spec.box
-    environ = {**spec.environ, MARK.decode(): spec.id}  # inside too: what a killed shim leaves is found by it
+    environ = {**spec.environ, MARK.decode(): spec.id}  # also inside: finds processes whose shim was killed
     if box is not None:
         argv = (*box.prefix, "--args", str(ARGS_FD), "--", *box.program(spec.argv, environ))
         numbers = (*numbers[:-1], len(argv))
@@ -109,14 +109,14 @@ def _order(spec: ProcessSpec) -> bytes:
     return b"\0".join(fields)
 
 
-def _spawn_shim(folder: Path, order: int, word: int) -> int:
+def _spawn_shim(folder: Path, order: int, report: int) -> int:
     return os.posix_spawn(
         sys.executable,
         [sys.executable, "-I", "-S", "-E", "-c", _PROGRAM, str(folder), str(Path(hermes.__file__).parents[1])],
-        {},  # the command's comes with the order: nobody can read it from the shim's
+        {},  # the command's environment is in the order; the shim's could be read by others
         file_actions=[
             (os.POSIX_SPAWN_DUP2, order, 0),
-            (os.POSIX_SPAWN_DUP2, word, 1),
+            (os.POSIX_SPAWN_DUP2, report, 1),
             (os.POSIX_SPAWN_OPEN, 2, str(folder / "shim.err"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         ],
         setsigmask=[],

@@ -1,10 +1,9 @@
-"""The machine's processes, read at once: who belongs to which shim, what they use, on which ports they listen.
+"""Table of the machine's processes: their shims, their resource use, and the ports on which they listen.
 
-One pass over /proc serves any number of background processes. Elsewhere than on Linux there is nothing to read, and
-`scan` says so.
+One pass over /proc serves any number of background processes. On other systems than Linux `scan` returns None.
 """
 
-# ruff: noqa: PTH115, PTH208 - thousands of paths every few seconds: as strings they cost a third
+# ruff: noqa: PTH115, PTH208 - thousands of paths every few seconds; strings cost a third
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ class ProcessTable:
         return self._members.get(pid)
 
     def below(self, pid: int) -> list[Member]:
-        """All that it has started, however deep, the dead included. A shim is the parent of its orphans."""
+        """Return all descendants of a process, zombies included. A shim is the parent of its orphans."""
         found: list[Member] = []
         waiting = [pid]
         while waiting:
@@ -54,25 +53,25 @@ def scan() -> ProcessTable | None:
 def pids() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    except OSError:  # no such system
+    except OSError:  # not Linux
         return []
 
 
 def machine_uptime_s() -> float | None:
-    """Since its start, sleep included: what start times are counted in."""
+    """Return the time since boot, including sleep. Start times of processes use the same clock."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else None
 
 
-def lives(member: Member | None) -> bool:
+def is_alive(member: Member | None) -> bool:
     return member is not None and member.state not in _DEAD
 
 
 def listening_ports(pids: Collection[int]) -> dict[int, set[int]]:
-    """The TCP ports on which each of them listens. Dear: it asks for every descriptor they have."""
+    """Return the TCP ports on which each process listens. Expensive: it reads every descriptor."""
     by_network: dict[str, dict[str, int]] = {}
     found = {}
     for pid in pids:
-        network = _network_of(pid)  # a sandbox has one of its own
+        network = _network_of(pid)  # a sandbox has its own
         if network not in by_network:
             by_network[network] = _listening_sockets(pid)
         sockets = by_network[network]
@@ -83,7 +82,7 @@ def listening_ports(pids: Collection[int]) -> dict[int, set[int]]:
 def _network_of(pid: int) -> str:
     try:
         return os.readlink(f"/proc/{pid}/ns/net")
-    except OSError:  # it ended meanwhile, or runs as somebody else
+    except OSError:  # it has ended, or runs as another user
         return ""
 
 
@@ -104,10 +103,10 @@ def _sockets_of(pid: int) -> Iterable[str]:
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)
-    except OSError:  # it ended meanwhile, or runs as somebody else
+    except OSError:  # it has ended, or runs as another user
         return
     for name in names:
-        with suppress(OSError):  # closed meanwhile
+        with suppress(OSError):  # it was closed
             target = os.readlink(f"{folder}/{name}")
             if target.startswith("socket:["):
                 yield target[8:-1]

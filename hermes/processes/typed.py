@@ -12,7 +12,7 @@ from typing import Final
 
 _FILE: Final = "typed"
 _KEPT_BYTES: Final = 8192  # at either end
-_LINE_END: Final = re.compile(rb"(?<!\\)(?:\\\\)*[\r\n]+")  # not where a backslash says that the line goes on
+_LINE_END: Final = re.compile(rb"(?<!\\)(?:\\\\)*[\r\n]+")  # not after a backslash, which continues the line
 _ERASES_ONE: Final = "\b\x7f"
 _ERASES_LINE: Final = "\x03\x15"
 

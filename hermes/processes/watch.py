@@ -17,7 +17,7 @@ BETWEEN_S: Final = 15.0
 STRIKES_MAX: Final = 3
 _LINES_MAX: Final = 20  # in a notice
 _LINE_MAX: Final = 500  # of each
-_UNFINISHED_MAX_BYTES: Final = 8192  # a longer line is taken for several
+_UNFINISHED_MAX_BYTES: Final = 8192  # a longer line is split
 
 _BREAKER_MAX: Final = 15
 _BREAKER_WINDOW_S: Final = 10.0
@@ -28,11 +28,11 @@ _BREAKER_PAUSE_S: Final = 30.0
 class WatchPatterns:
     patterns: tuple[str, ...]
     terminal: bool = False
-    unfinished: bytes = b""  # the last line, as far as it has come
+    unfinished: bytes = b""  # the last line, without its end
     noticed_at: float | None = None
-    held: tuple[str, ...] = ()  # matching lines since then, the last of them
-    suppressed: int = 0  # such lines before those
-    strikes: int = 0  # windows in a row that had such
+    held: tuple[str, ...] = ()  # the last matching lines since then
+    suppressed: int = 0  # number of earlier matching lines since then
+    strikes: int = 0  # windows in a row with held lines
     promoted: bool = False  # no longer watched; a notice is sent at the end instead
 
 
@@ -40,7 +40,7 @@ class WatchPatterns:
 class WatchNotice:
     lines: tuple[str, ...]
     suppressed: int = 0  # matching lines that are not shown
-    promoted: bool = False  # it was the last of its kind
+    promoted: bool = False  # this is the last notice
 
 
 def watch_output(watch: WatchPatterns, data: bytes, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
@@ -55,7 +55,7 @@ def watch_output(watch: WatchPatterns, data: bytes, now: float) -> tuple[WatchPa
 
 
 def watch_end(watch: WatchPatterns, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
-    """The last line may lack its end, and nothing is held back any longer."""
+    """Return the new state and notice at the process's end: held and unfinished lines are reported too."""
     if watch.promoted or not watch.patterns:
         return watch, None
     last = replace(watch, unfinished=b"", noticed_at=None, strikes=0)
@@ -64,7 +64,7 @@ def watch_end(watch: WatchPatterns, now: float) -> tuple[WatchPatterns, WatchNot
 
 def _matching(watch: WatchPatterns, lines: list[bytes]) -> list[str]:
     wanted = [pattern.encode() for pattern in watch.patterns]
-    # Most lines have nothing of it and are not worth making text of, unless colours may split a word.
+    # Decode only lines that may match. Escape sequences may split a word, so lines with them count.
     likely = (
         lines if watch.terminal else [line for line in lines if any(p in line for p in wanted) or b"\x1b" in line]
     )

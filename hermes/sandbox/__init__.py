@@ -1,0 +1,1 @@
+"""Sandboxes for tool commands: bubblewrap, seccomp, control groups and a guarded network."""

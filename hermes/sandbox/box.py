@@ -1,8 +1,8 @@
 """A box: everything needed to start one program in a sandbox, as values.
 
 Options reach bubblewrap through a descriptor, because a command can read its init's command line. A daemon that runs
-as root drops to another user first. That user may not be able to reach the sources of the mounts (below /root, say),
-so root binds those to places of a private mount namespace before it drops.
+as root drops to another user first. That user may not be able to reach the sources of the mounts (below /root, for
+example), so root binds those to places of a private mount namespace before it drops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def make_box(
     user: ToolUser | None = None,
     staged: Iterable[str] = (),
 ) -> Box:
-    """`staged` are directories that `user` cannot reach by itself, and that hold sources of mounts."""
+    """Return the box of a plan.
+
+    `staged` are directories with sources of mounts that `user` cannot reach by itself.
+    """
     if plan.identity is not SandboxIdentity.DROPPED or user is None:
         chosen = tuple(options(plan, terminal=terminal))
         return Box(prefix=(bwrap,), options=chosen, seccomp=seccomp, network=plan.network, checks=plan.checks)
@@ -85,14 +88,14 @@ def _dropping(bwrap: str, user: ToolUser, places: Mapping[str, str]) -> tuple[st
 
 
 def _quoted(path: str) -> str:
-    """As fstab wants it."""
+    """Escape a path for fstab."""
     return "".join(f"\\{ord(each):03o}" if each in " \t\n\\#" else each for each in path)
 
 
 def memory_file(held: ExitStack, content: bytes) -> int:
     descriptor = os.memfd_create("sandbox")
     held.callback(os.close, descriptor)
-    os.set_blocking(descriptor, False)  # memory never blocks, and this says so
+    os.set_blocking(descriptor, False)  # an in-memory file never blocks; this marks the write as non-blocking
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
@@ -101,9 +104,9 @@ def memory_file(held: ExitStack, content: bytes) -> int:
 def boxed_line(
     box: Box, argv: Sequence[str], held: ExitStack, environ: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The command line for a program in the box, and the descriptors it inherits, open until `held` closes.
+    """Return the command line for a program in the box, and the descriptors that it inherits.
 
-    It must be started with `OUTER_ENVIRONMENT`; the program has `environ`.
+    The descriptors stay open until `held` closes. Start it with `OUTER_ENVIRONMENT`; the program gets `environ`.
     """
     seccomp = memory_file(held, box.seccomp)
     more = ("--seccomp", str(seccomp)) if box.seccomp else ()

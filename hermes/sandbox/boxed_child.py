@@ -5,8 +5,8 @@ the process namespace with its init, so the end of a command is "the monitor was
 no scan of /proc, no polling. A polite end goes to the processes below init; a signal to the monitor would kill all.
 
 The program starts in two steps. bubblewrap stops before it starts the program (`--block-fd`), so that init can be
-identified and the proxy put in place. Then the keeper, a shell, reads a line from the same pipe: if the daemon dies
-in between, there is no line, and it ends. bubblewrap must be started from the event loop's thread:
+identified and the proxy put in place. Then the keeper, a shell, reads a line from the same pipe. If the daemon dies
+in between, the pipe closes without a line and the keeper ends. Start bubblewrap from the event loop's thread:
 `--die-with-parent` means the thread that forked.
 """
 
@@ -31,9 +31,9 @@ _START_S: Final = 10.0
 _BWRAP_FAILED: Final = 1
 _GO: Final = b"\0go\n"  # a byte for bubblewrap, a line for the keeper
 
-# The keeper stands between init and the program. It waits for the daemon's word, runs the program, gives what the
-# program left behind half a second to end, and notes the names of what did not. Ignored signals would be inherited,
-# caught ones are not. Its own messages ("Terminated") are not for the output.
+# The keeper runs between init and the program. It waits for the daemon's line and runs the program. Processes that
+# the program left behind get half a second to end; the names of those that did not are stored. The program would
+# inherit ignored signals, but not caught ones. The keeper's own messages ("Terminated") are kept out of the output.
 _KEEPER: Final = """
 read -r _ <"$1" || exit 125
 left=$2; shift 2; trap : HUP INT QUIT TERM; exec 9>&2 2>/dev/null
@@ -66,7 +66,7 @@ class BoxedChild(ChildProcess):
         self._left = left
 
     async def wait(self) -> int:
-        """Raises SandboxFailedError when bubblewrap failed before the program started: there is no exit code then."""
+        """Return the exit code. Raises SandboxFailedError if bubblewrap failed before the program started."""
         code = await super().wait()
         if code == _BWRAP_FAILED and b"exit-code" not in _rest(self._status):
             raise SandboxFailedError
@@ -155,7 +155,7 @@ async def spawn_boxed(
         try:
             pidfd = os.pidfd_open(init)
         except ProcessLookupError:
-            raise SandboxFailedError(await _last_words(process, output)) from None
+            raise SandboxFailedError(await _failure_output(process, output)) from None
         ours.callback(os.close, pidfd)
         held = ours.pop_all()
         child = BoxedChild(process, output, held, init=init, pidfd=pidfd, status=status, left=left)
@@ -218,13 +218,16 @@ async def _launch(
 
 
 def _kept(shell: str, argv: Sequence[str], go: int, left: int) -> tuple[str, ...]:
-    """With -p bash takes nothing from its environment, but hands all of it on. Another shell drops odd names."""
+    """Return the keeper's command line.
+
+    With -p bash ignores its environment but passes all of it on. Other shells drop variables with unusual names.
+    """
     keeper = (shell, "-p", "-c") if is_bash(shell) else (shell, "-c")
     return (*keeper, _KEEPER, "keeper", f"/dev/fd/{go}", f"/dev/fd/{left}", *argv)
 
 
 def _on_terminal(name: str) -> tuple[str, ...]:
-    """A session leader without a terminal that opens one is given it, for job control."""
+    """Return a prefix that opens the terminal: a session leader without one then owns it, for job control."""
     return ("/bin/sh", "-c", 'exec 0<>"$1" 1>&0 2>&0; shift; exec "$@"', "terminal", name)
 
 
@@ -258,13 +261,13 @@ async def _started(process: Process, status: int, output: Output) -> int:
     finally:
         loop.remove_reader(status)
     if b"\n" not in seen:
-        raise SandboxFailedError(await _last_words(process, output))
+        raise SandboxFailedError(await _failure_output(process, output))
     return int(json.loads(seen.partition(b"\n")[0])["child-pid"])
 
 
-async def _last_words(process: Process, output: Output) -> str:
+async def _failure_output(process: Process, output: Output) -> str:
     await process.wait()
-    return (await output.read()).decode(errors="replace").strip() or "bubblewrap ended without a word"
+    return (await output.read()).decode(errors="replace").strip() or "bubblewrap ended without an error message"
 
 
 def _rest(status: int) -> bytes:

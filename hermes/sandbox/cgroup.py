@@ -47,7 +47,7 @@ class Tree:
         path.write_text(text)
 
     def remove(self, group: Path) -> None:
-        """Raises OSError while there are processes in it."""
+        """Remove a group. Raises OSError while it has processes."""
         group.rmdir()
 
 
@@ -59,7 +59,7 @@ class ControlGroup:
         return replace(box, prefix=("/bin/sh", "-c", _ENTER, "group", str(self.path), *box.prefix))
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed a process of it, or all, because of the limit."""
+        """Return whether the kernel killed a process of the group because of the memory limit."""
         try:
             events = dict(line.split() for line in (self.path / "memory.events").read_text().splitlines())
         except (OSError, ValueError):
@@ -68,18 +68,18 @@ class ControlGroup:
 
 
 class Cgroups:
-    """The groups below a delegated one. May be used by several threads."""
+    """Control groups below a delegated one. Thread-safe."""
 
     def __init__(self, base: Path, limits: GroupLimits, *, new_id: Callable[[], str], tree: Tree) -> None:
         self.limits = limits
         self._base = base
         self._new_id = new_id
         self._tree = tree
-        self._held: set[Path] = set()  # to be used, or in use; all others go when they are empty
+        self._held: set[Path] = set()  # reserved or in use; all others are removed when empty
         self._lock = threading.Lock()
 
     def make(self) -> ControlGroup | None:
-        """A new group, with its limits. None: it could not be made, which the log says."""
+        """Return a new group with its limits, or None (logged) if it could not be made."""
         path = self._base / f"{_BOX}{self._new_id()}"
         with self._lock:
             self._sweep()
@@ -98,7 +98,7 @@ class Cgroups:
         return ControlGroup(path=path)
 
     def release(self, group: ControlGroup, *, kill: bool) -> None:
-        """With `kill` everything in it ends. It is removed now, or by a later call when it has become empty."""
+        """Remove a group now, or in a later call once it is empty. `kill` ends all its processes first."""
         if kill:
             with suppress(OSError):  # removed already, or a kernel before 5.14
                 self._tree.write(group.path / "cgroup.kill", "1")
@@ -115,7 +115,7 @@ class Cgroups:
 
 @asynccontextmanager
 async def held_group(cgroups: Cgroups | None, *, stays: bool = False) -> AsyncIterator[ControlGroup | None]:
-    """A group for one command. `stays`: the command runs on; its group is removed some time after its end."""
+    """Hold a group for one command. `stays`: the command runs on, and a later call removes the group."""
     group = None if cgroups is None else await asyncio.to_thread(cgroups.make)
     try:
         yield group

@@ -1,4 +1,4 @@
-"""The control group (cgroup v2) that is delegated to the daemon, divided for its sandboxes.
+"""Division of the daemon's delegated control group (cgroup v2) among its sandboxes.
 
 A group that passes controllers on must not have processes itself. So the daemon moves into the leaf `daemon`, and the
 groups of sandboxes are siblings of it.
@@ -28,7 +28,7 @@ _ROUNDS: Final = 5  # a process may fork while it is being moved
 
 
 class CgroupRefusal(StrEnum):
-    """Why there are no control groups."""
+    """Reason why control groups are not available."""
 
     NOT_UNIFIED = "not_unified"  # no cgroup v2 here
     OUTLIVED = "outlived"  # a systemd service whose background processes stay
@@ -39,7 +39,7 @@ class CgroupRefusal(StrEnum):
 
 
 def base_of(membership: str, root: Path) -> Path | None:
-    """The group to divide, from the text of /proc/self/cgroup. Pure."""
+    """Return the group to divide, from the text of /proc/self/cgroup. Pure."""
     path = next((line[3:] for line in membership.splitlines() if line.startswith("0::/")), None)
     if path is None or "/.." in path:  # v1 only; or outside of this cgroup namespace
         return None
@@ -81,7 +81,7 @@ def open_cgroups(
 
 
 def _emptied(base: Path, ours: Callable[[], Collection[int]], tree: Tree) -> bool:
-    """Move our processes into the leaf. False: there are others, and none was moved, or they do not stop forking."""
+    """Move our processes into the leaf. Return False if others are in the group, or ours do not stop forking."""
     for _ in range(_ROUNDS):
         inside = {int(pid) for pid in (base / "cgroup.procs").read_text().split()}
         if not inside:

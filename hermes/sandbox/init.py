@@ -1,4 +1,4 @@
-"""Process 1 of a sandbox, found from outside."""
+"""Search for process 1 of a sandbox from outside."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _POLL_S: Final = 0.01
 
 
 def find_init(monitor: int, within_s: float) -> int | None:
-    """The init of the sandbox below this process. Blocking. None: the monitor ended, or started none in time.
+    """Return the pid of the init below `monitor`; None if the monitor ended or started none in time. Blocking.
 
-    What becomes bubblewrap may have other children first, which share the daemon's namespaces: they are not it.
+    The process that becomes bubblewrap may have other children first. Those share the daemon's namespaces.
     """
     deadline = time.monotonic() + within_s
     while True:
@@ -28,10 +28,10 @@ def find_init(monitor: int, within_s: float) -> int | None:
 
 
 def _leads_a_namespace(pid: int) -> bool:
-    """Whether it has the number 1 in a process namespace below ours."""
+    """Return whether the process is process 1 of a process namespace below ours."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
-    except OSError:  # it ended meanwhile
+    except OSError:  # it has ended
         return False
     numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
     return len(numbers) > 1 and numbers[-1] == "1"

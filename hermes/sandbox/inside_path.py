@@ -1,6 +1,6 @@
-"""Paths of a sandbox, looked up from outside as the sandbox itself would resolve them.
+"""Paths of a sandbox, resolved from outside as the sandbox itself would resolve them.
 
-Commands make symbolic links. Followed outside, a link would tell whether a path exists that the sandbox hides.
+Commands make symbolic links. A link followed outside would reveal whether a hidden path exists.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_directory_inside(path: str, plan: SandboxPlan) -> bool:
 
 
 def _parts(path: str) -> list[str]:
-    """The last one first."""
+    """Return the parts of a path, last one first."""
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 

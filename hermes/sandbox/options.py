@@ -1,4 +1,4 @@
-"""From a plan to bubblewrap's options. Pure."""
+"""Bubblewrap's options for a plan. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SKELETON: Final = ("--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir"
 
 
 def options(plan: SandboxPlan, *, terminal: bool = False, seccomp_fd: int | None = None) -> list[str]:
-    """The options for this plan. With a terminal the program keeps the session, for job control."""
+    """Return the options for this plan. With a terminal the program keeps the session, for job control."""
     chosen = [*_NAMESPACES, *(() if terminal else ("--new-session",))]
     if plan.identity is SandboxIdentity.ROOT:
         chosen += ["--cap-drop", "ALL"]
@@ -31,7 +31,7 @@ def options(plan: SandboxPlan, *, terminal: bool = False, seccomp_fd: int | None
         chosen += ["--symlink", target, link]
     chosen += _SKELETON
     if plan.identity is SandboxIdentity.ROOT:
-        chosen += ["--ro-bind", "/proc/sys", "/proc/sys"]  # root's files, capabilities or not
+        chosen += ["--ro-bind", "/proc/sys", "/proc/sys"]  # these files belong to root, also without capabilities
     if not plan.own:
         chosen += ["--dir", "/tmp"]  # noqa: S108 - the sandbox's own
     chosen += ["--symlink", "../tmp", "/var/tmp"]  # noqa: S108

@@ -46,13 +46,13 @@ _GIT_READ_ONLY: Final = ("hooks", "commondir", "config", "config.worktree", "inf
 
 
 class BadWorkdirError(HermesError):
-    """The working directory would put too much inside the sandbox."""
+    """The working directory would expose too much to the sandbox."""
 
     code = "bad_workdir"
 
 
 def hides_own(path: str) -> str | None:
-    """Return the place of every sandbox that this directory would cover, if it were mounted; None: there is none."""
+    """Return the place of every sandbox that this directory would cover, if it were mounted; else None."""
     return next((each for each in (HOME, "/proc", "/dev") if _within(each, path)), None)
 
 
@@ -99,7 +99,7 @@ class SandboxRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPaths:
-    """One conversation: where it works, and its private directories."""
+    """Paths of one conversation: its working directory and its private directories."""
 
     work: str
     tmp: str
@@ -116,7 +116,7 @@ class SandboxPlan:
     links: Mapping[str, str]
     masked_directories: tuple[str, ...] = ()
     masked_files: tuple[str, ...] = ()
-    checks: tuple[tuple[str, str], ...] = ()  # what must still be there once the sandbox is made: path, device:inode
+    checks: tuple[tuple[str, str], ...] = ()  # path, device:inode: must still match once the sandbox is made
     own: tuple[Mount, ...] = ()  # the conversation's, on top of the masks
     cwd: str = "/"
     identity: SandboxIdentity = SandboxIdentity.SAME
@@ -136,7 +136,7 @@ class SandboxPlan:
         return None if mount is None else mount.source + path.rstrip("/")[len(mount.target) :]
 
     def mount_of(self, path: str) -> Mount | None:
-        """The last one that holds the path decides."""
+        """Return the mount that shows a path: the last one that contains it."""
         if own := [mount for mount in self.own if _within(path, mount.target)]:
             return own[-1]
         if any(_within(path, each) for each in (*self.masked_directories, *self.masked_files)):
@@ -154,7 +154,10 @@ def make_plan(
     network: bool = False,
     programs: Iterable[str] = (),
 ) -> SandboxPlan:
-    """Without a place it is for a worker that needs no files. `programs` are directories with the worker's code."""
+    """Return the plan of a sandbox. Without `place` it is for a worker that needs no files.
+
+    `programs` are directories with the worker's code.
+    """
     if place is not None:
         check_workdir(place.work, machine.home, rules.secret_paths, own=str(PurePosixPath(place.tmp).parent))
     mounts = [
@@ -170,7 +173,7 @@ def make_plan(
             *(_read(path) for path in rules.read_paths),
             *(_write(path) for path in rules.write_paths),
         ]
-    mounts += [_read(path) for path in programs]  # last: they, too, may be below /tmp
+    mounts += [_read(path) for path in programs]  # last: these may be below /tmp as well
     unreadable = machine.unreadable if identity is SandboxIdentity.ROOT else ()
     closed = machine.closed if identity is SandboxIdentity.DROPPED else frozenset()
     masks = (*unreadable, *machine.kernel_files, *_masks(mounts, rules.secret_paths, closed))
@@ -200,7 +203,7 @@ def _own(place: SessionPaths, *, git_config_writable: bool) -> tuple[Mount, ...]
 def check_workdir(work: str, home: str, secret_paths: Collection[str], *, own: str = "") -> None:
     """Refuse a directory that holds the home directory, or that holds or lies in one of Hermes' own.
 
-    `own` is the conversation's folder in Hermes' data directory, and the one exception: nothing above it is seen.
+    `own` is the conversation's folder in Hermes' data directory, and the one exception: nothing above it is visible.
     """
     if not work.startswith("/"):
         raise BadWorkdirError(f"the working directory {work!r} must be an absolute path")
@@ -223,8 +226,8 @@ def toolchain_variables(machine: HostMachine) -> dict[str, str]:
     return {variable: path for variable, path in found.items() if path in machine.directories}
 
 
-def looked_up(rules: SandboxRules, home: str) -> tuple[str, ...]:
-    """Return all paths that a plan must know to be directories or not."""
+def inspected_paths(rules: SandboxRules, home: str) -> tuple[str, ...]:
+    """Return all paths of which a plan must know whether they are directories."""
     return (
         *_SYSTEM_LINKS,
         *_SYSTEM_OPTIONAL,
@@ -238,7 +241,7 @@ def git_entries() -> tuple[str, ...]:
 
 
 def _git(place: SessionPaths, *, writable_config: bool) -> list[Mount]:
-    """Pin `.git`: a mount point cannot be renamed, so the read-only places in it cannot be put aside."""
+    """Pin `.git`: a mount point cannot be renamed, so its read-only entries cannot be moved away."""
     if place.git_file:
         return [_read(f"{place.work}/.git")]
     if ".git" not in place.git:
@@ -250,9 +253,9 @@ def _git(place: SessionPaths, *, writable_config: bool) -> list[Mount]:
 
 
 def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str], closed: Collection[str]) -> list[str]:
-    """Secret places that a mount would show. The conversation's own /tmp and home hold other files.
+    """Return the secret paths that a mount would show. The conversation's own /tmp and home hold other files.
 
-    In a directory that the tools' user cannot enter nothing can be masked, so that directory is.
+    Nothing can be masked in a directory that the tools' user cannot enter. Then the directory itself is masked.
     """
     targets = [mount.target for mount in mounts if mount.target == mount.source]
     found = [

@@ -35,7 +35,7 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-# What bubblewrap prints, in order of preference.
+# Parts of bubblewrap's error messages, in order of preference.
 _SIGNS: Final[Sequence[tuple[str, Cause]]] = (
     ("No permissions to creat", Cause.NO_NAMESPACES),
     ("namespaces exceeded", Cause.NAMESPACE_LIMIT),
@@ -82,7 +82,7 @@ class Probe:
 
 
 def judged(code: int, output: str, errors: str) -> Probe:
-    """Return the result of a run of the real line with `PROOF` as its program. Pure."""
+    """Return the result of a probe from the run's exit code and output. Pure."""
     if code == 0 and output.startswith("sandboxed"):
         return Probe(cause=Cause.WORKS, filtered=output.split()[-1:] == ["2"])
     words = errors.strip().splitlines()
@@ -94,7 +94,7 @@ def judged(code: int, output: str, errors: str) -> Probe:
 
 
 def run_probe(argv: Sequence[str], descriptors: Sequence[int]) -> Probe:
-    """Run the probe. `argv` is the whole line, `descriptors` are those it names. Blocking."""
+    """Run the probe: `argv` is the command line, `descriptors` are those that it names. Blocking."""
     try:
         done = subprocess.run(  # noqa: S603 - our own line
             argv,

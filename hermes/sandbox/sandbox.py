@@ -34,7 +34,7 @@ from hermes.sandbox.plan import (
     SandboxRules,
     SessionPaths,
     git_entries,
-    looked_up,
+    inspected_paths,
     make_plan,
     toolchain_variables,
 )
@@ -173,13 +173,13 @@ def open_sandbox(rules: SandboxRules, *, home: str, enabled: bool, user_name: st
 
 
 def code_directories() -> tuple[str, ...]:
-    """Where the interpreter and our own package are, for workers written in Python."""
+    """Return the directories of the interpreter and of our package, for workers written in Python."""
     places = (sys.base_prefix, sys.prefix, str(Path(hermes.__file__).parent))
     return tuple(dict.fromkeys(path for path in places if not path.startswith("/usr/") and path != "/usr"))
 
 
 def _own(path: Path, user: ToolUser | None) -> None:
-    """A directory of the conversation, which its tools may write. Only root can give it to another user."""
+    """Create a directory that the conversation's tools may write. Only root can give it to another user."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     uid, gid = (os.geteuid(), os.getegid()) if user is None else (user.uid, user.gid)
     if path.lstat().st_uid != uid:
@@ -203,10 +203,12 @@ def _tool_user(name: str) -> ToolUser:
 
 
 def _machine(rules: SandboxRules, home: str, user: ToolUser | None) -> HostMachine:
-    links = {str(path): str(path.readlink()) for path in map(Path, looked_up(rules, home)[:6]) if path.is_symlink()}
+    links = {
+        str(path): str(path.readlink()) for path in map(Path, inspected_paths(rules, home)[:6]) if path.is_symlink()
+    }
     unreadable = _unreadable_in_etc() if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
     return HostMachine(
-        directories=frozenset(path for path in (*looked_up(rules, home), *unreadable) if Path(path).is_dir()),
+        directories=frozenset(path for path in (*inspected_paths(rules, home), *unreadable) if Path(path).is_dir()),
         links=links,
         home=home,
         unreadable=unreadable,
@@ -221,8 +223,8 @@ def _git_identity() -> dict[str, str]:
     found: dict[str, str] = {}
     for key, variables in _GIT_IDENTITY.items():
         try:
-            done = subprocess.run(  # noqa: S603 - our own words
-                ("git", "config", "--global", "--get", key),  # noqa: S607 - as the owner's shell finds it
+            done = subprocess.run(  # noqa: S603 - fixed arguments
+                ("git", "config", "--global", "--get", key),  # noqa: S607 - found in PATH, as in the owner's shell
                 capture_output=True,
                 text=True,
                 timeout=_GIT_S,
@@ -261,7 +263,7 @@ def _git_of(work: Path) -> frozenset[str]:
 
 
 def _identities(work: Path, *names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Device and inode of what will be mounted. bubblewrap would follow a link that takes its place."""
+    """Return device and inode of each path to mount: bubblewrap would follow a link that replaces one."""
     found = []
     for name in dict.fromkeys(each for some in names for each in some):
         path = work if name == "." else work / name
@@ -271,16 +273,16 @@ def _identities(work: Path, *names: Iterable[str]) -> tuple[tuple[str, str], ...
 
 
 def _make_pinned(git: Path) -> None:
-    """Make the places that a command could otherwise create: only what exists can be read-only.
+    """Create the entries that a command could otherwise create: only what exists can be read-only.
 
     `commondir` names the directory with the configuration and the hooks; "." is the repository itself, as without the
-    file. With reftable git would take the lock of its references twice, so there it is not made.
+    file. It is not made for reftable, where git would take the lock of its references twice.
     Commands of this conversation may run now, so no link is followed.
     """
-    with suppress(OSError), ExitStack() as held:  # this is no directory of ours
+    with suppress(OSError), ExitStack() as held:  # not a directory that we may write
         descriptor = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         held.callback(os.close, descriptor)
-        with suppress(OSError):  # it is there
+        with suppress(OSError):  # it exists
             os.mkdir("hooks", mode=0o755, dir_fd=descriptor)
         if not (git / "reftable").exists():
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -306,9 +308,9 @@ def _may_enter(user: ToolUser, directory: Path) -> bool:
 
 
 def _blocked_below(user: ToolUser, path: Path) -> str:
-    """What lies right below the last directory on the path that this user cannot enter; empty if there is none."""
+    """Return the path right below the deepest directory that this user cannot enter; empty if there is none."""
     below = path
-    for parent in path.parents:  # from the deepest on
+    for parent in path.parents:  # deepest first
         if not _may_enter(user, parent):
             return str(below)
         below = parent

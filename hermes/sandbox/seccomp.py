@@ -1,6 +1,6 @@
 """The seccomp filter of a sandbox: a classic BPF program for `bwrap --seccomp FD`. Pure.
 
-bubblewrap separates files, processes and networks. This filter closes what namespaces leave open: the kernel keyring,
+bubblewrap separates files, processes and networks. This filter closes what namespaces do not: the kernel keyring,
 vsock and most netlink families, TIOCSTI, setuid and setgid files, nested namespaces, debugging of other processes,
 and system calls that only administrators need. Calls that programs can do without answer ENOSYS: they fall back.
 """
@@ -51,7 +51,7 @@ _REFUSED: Final = (
 _ABSENT: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "memfd_secret", "openat2")
 DEBUGGER_CALLS: Final = frozenset(("ptrace", "process_vm_readv", "process_vm_writev"))
 
-# Calls that set a file's mode: which argument holds the mode, and which one the flags that say whether one is made.
+# Calls that set a file's mode: index of the mode argument, and of the flags argument that creates the file.
 _MODES: Final[Mapping[str, tuple[int, int | None]]] = {
     "chmod": (1, None),
     "fchmod": (1, None),
@@ -104,7 +104,7 @@ MACHINES: Final[Mapping[str, Machine]] = {
 
 
 def program(machine: str, *, debuggers: bool = False) -> bytes | None:
-    """Return the filter for this architecture; None where there is no table for it."""
+    """Return the filter for this architecture, or None if it has no table."""
     known = MACHINES.get(machine)
     if known is None:
         return None
@@ -157,7 +157,7 @@ def _unless_bits(argument: int, bits: int) -> Sequence[Instruction]:
 
 
 def _unless_equal(argument: int, values: tuple[int, int]) -> Sequence[Instruction]:
-    """The kernel looks at the low half of such an argument only, and so does this."""
+    """Refuse two values of an argument. Like the kernel, compare only its low half."""
     first, second = values
     return (
         _load(argument),

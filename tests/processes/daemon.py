@@ -1,8 +1,8 @@
-"""A daemon as far as processes go: adopts what it finds, starts what it is told, and waits to be killed.
+"""Minimal daemon with processes: adopts those that it finds, starts new ones, and waits to be killed.
 
     python -m tests.processes.daemon ROOT COUNT COMMAND...
 
-It says "ready N" once N processes are known to run, each under an id of its own; `{}` in the command is its number.
+It prints "ready N" once N processes run, each with its own id; `{}` in the command is the process's number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A host whose processes all end with the test, and what its tests look for."""
+"""Process host whose processes end with the test, and queries of the process table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hermes.domain.process.process import FailedStart, Handle, ProcessEnd, ProcessLimits, ProcessSpec
 from hermes.processes.host import LinuxProcessHost
-from hermes.processes.identity import shim_lives, signal_group
+from hermes.processes.identity import is_shim_alive, signal_group
 from hermes.processes.shim.member import look_at
 from tests.support.waiting import eventually
 
@@ -19,7 +19,7 @@ PATIENCE_S = 30.0
 
 
 def process_id(root: Path, number: int) -> str:
-    """Return an id that no other test uses: what a process leaves behind is found by its id, on the whole machine."""
+    """Return an id that no other test uses: leftovers of a process are found by its id on the whole machine."""
     return f"proc_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}_{number}"
 
 
@@ -49,12 +49,12 @@ class ProcessFixture(LinuxProcessHost):
 
     def signal(self, handle: Handle, number: int) -> bool:
         """Send a signal to the command's group. False when the shim is gone."""
-        return shim_lives(handle) and signal_group(handle, number)
+        return is_shim_alive(handle) and signal_group(handle, number)
 
     def wait(self, handle: Handle, timeout_s: float) -> ProcessEnd | None:
         """Return how it ended, or None when it has not ended in time."""
         deadline = time.monotonic() + timeout_s
-        while shim_lives(handle):
+        while is_shim_alive(handle):
             if time.monotonic() >= deadline:
                 return None
             time.sleep(0.01)
@@ -65,11 +65,11 @@ class ProcessFixture(LinuxProcessHost):
         assert end is not None, "it has not ended in time"
         return end
 
-    def said(self, handle: Handle) -> bytes:
+    def all_output(self, handle: Handle) -> bytes:
         return self.output(handle, 0, 10**9).data
 
-    def until_said(self, handle: Handle, text: bytes) -> None:
-        eventually(lambda: text in self.said(handle))
+    def until_output(self, handle: Handle, text: bytes) -> None:
+        eventually(lambda: text in self.all_output(handle))
 
     def clear(self) -> None:
         for name in self.stored():
@@ -84,22 +84,22 @@ def alive(pid: int) -> bool:
 
 
 def sleeps(pid: int) -> bool:
-    """Whether it waits for something: a program that has begun to sleep has loaded all that it needs."""
+    """Return whether a process sleeps: then it has loaded all that it needs."""
     member = look_at(pid)
     return member is not None and member.state == b"S"
 
 
 def asleep(mark: str) -> int:
-    """How many sleep so long by now, and are no longer what started them."""
+    """Return the number of processes that have become `sleep MARK`."""
     found = 0
     for pid in with_argument(mark):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # it has ended
             found += Path(f"/proc/{pid}/cmdline").read_bytes() == f"sleep\0{mark}\0".encode()
     return found
 
 
 def with_argument(text: str) -> list[int]:
-    """The living processes that have it in their command line."""
+    """Return the running processes with this text in their command line."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""Daemons that are killed, and what the next one finds."""
+"""Adoption of processes after their daemon was killed."""
 
 from __future__ import annotations
 
@@ -56,24 +56,20 @@ def counted(output: bytes) -> None:
     assert last == f"end {len(numbers)}"
 
 
-def test_a_process_goes_on_when_its_daemon_is_killed_and_the_next_one_knows_all_of_it(
-    stage: ProcessFixture, tmp_path: Path
-) -> None:
+def test_process_survives_its_daemon_and_is_adopted_by_the_next(stage: ProcessFixture, tmp_path: Path) -> None:
     with daemon(stage, 1, "sh", "-c", "read x; echo got $x; " + COUNTING.replace("{}", "7")) as process:
         assert ready(process) == 1
         process.kill()
     handle = adopted(stage, process_id(stage.root, 0))
     assert stage.look(handle).alive
     stage.write(handle, b"it\n")
-    stage.until_said(handle, b"got it\n1\n")
+    stage.until_output(handle, b"got it\n1\n")
     (tmp_path / "go").touch()
     assert stage.ended(handle).code == 7
-    counted(stage.said(handle).removeprefix(b"got it\n"))
+    counted(stage.all_output(handle).removeprefix(b"got it\n"))
 
 
-def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(
-    stage: ProcessFixture, tmp_path: Path
-) -> None:
+def test_copy_of_a_home_does_not_touch_processes_of_the_original(stage: ProcessFixture, tmp_path: Path) -> None:
     handle = stage.run("sleep", "60")
     copy = tmp_path / "copy" / handle.id
     copy.mkdir(parents=True)
@@ -82,14 +78,14 @@ def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(
     assert isinstance(found, Lost)
     assert "another home" in found.reason
     assert alive(handle.pid)
-    os.kill(handle.shim_pid, signal.SIGKILL)  # and not even then is it the copy's to bury
+    os.kill(handle.shim_pid, signal.SIGKILL)  # even then the copy must not end it
     eventually(lambda: not alive(handle.shim_pid))
     assert isinstance(LinuxProcessHost(copy.parent).adopt(copy), Lost)
     assert alive(handle.pid)
     assert isinstance(stage.adopt(stage.root / handle.id), Lost)
 
 
-def test_a_home_that_was_moved_keeps_its_processes(stage: ProcessFixture, tmp_path: Path) -> None:
+def test_moved_home_keeps_its_processes(stage: ProcessFixture, tmp_path: Path) -> None:
     handle = stage.run("sleep", "60")
     moved = stage.root.rename(tmp_path / "moved")
     found = LinuxProcessHost(moved).adopt(moved / handle.id)
@@ -98,7 +94,7 @@ def test_a_home_that_was_moved_keeps_its_processes(stage: ProcessFixture, tmp_pa
     assert ProcessFixture(moved).wait(found, 20) is not None
 
 
-def test_an_end_that_nobody_saw_is_known_afterwards(stage: ProcessFixture, tmp_path: Path) -> None:
+def test_end_without_a_daemon_is_known_afterwards(stage: ProcessFixture, tmp_path: Path) -> None:
     with daemon(stage, 1, "sh", "-c", COUNTING.replace("{}", "9")) as process:
         assert ready(process) == 1
         process.kill()
@@ -106,7 +102,7 @@ def test_an_end_that_nobody_saw_is_known_afterwards(stage: ProcessFixture, tmp_p
     eventually((stage.root / process_id(stage.root, 0) / "exit.json").exists)
     handle = adopted(stage, process_id(stage.root, 0))
     assert stage.ended(handle).code == 9
-    counted(stage.said(handle))
+    counted(stage.all_output(handle))
 
 
 def test_twenty_processes_survive_five_kills_of_the_daemon(stage: ProcessFixture, tmp_path: Path) -> None:
@@ -121,11 +117,11 @@ def test_twenty_processes_survive_five_kills_of_the_daemon(stage: ProcessFixture
     (tmp_path / "go").touch()
     for number, handle in enumerate(first):
         assert stage.ended(handle).code == number
-        counted(stage.said(handle))
+        counted(stage.all_output(handle))
     assert len(stage.stored()) == 20
 
 
-def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_find(stage: ProcessFixture) -> None:
+def test_daemon_killed_during_a_start_leaves_no_unknown_process(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     chance = random.Random(7)
     for count in range(5, 26, 5):
@@ -140,7 +136,7 @@ def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_f
     eventually(lambda: sorted(with_argument(mark)) == running)
 
 
-def test_a_shim_that_is_slow_to_say_what_it_started_is_waited_for(stage: ProcessFixture) -> None:
+def test_adoption_waits_for_a_slow_shim(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     state = Path(handle.folder, "state.json")
     hidden = state.rename(state.with_name("hidden"))
@@ -160,7 +156,7 @@ def stranger_process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def forged(stage: ProcessFixture, **changes: Any) -> Path:
-    """A process that is over, with a state that says otherwise."""
+    """Return a process that has ended, but whose state file claims that it runs."""
     handle = stage.run("true")
     stage.ended(handle)
     folder = Path(handle.folder)
@@ -201,7 +197,7 @@ def test_a_pid_of_an_earlier_boot_is_never_touched(stage: ProcessFixture) -> Non
         assert stranger.poll() is None
 
 
-def test_a_clock_that_was_set_changes_nothing(stage: ProcessFixture) -> None:
+def test_adoption_does_not_depend_on_the_clock(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     state = Path(handle.folder, "state.json")
     for started_at in (0.0, time.time() + 10**9):
@@ -212,7 +208,7 @@ def test_a_clock_that_was_set_changes_nothing(stage: ProcessFixture) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\0\0\0"])
-def test_a_garbled_state_is_a_loss_that_is_told(stage: ProcessFixture, text: str) -> None:
+def test_garbled_state_is_reported_as_lost(stage: ProcessFixture, text: str) -> None:
     folder = stage.root / process_id(stage.root, 0)
     folder.mkdir(parents=True)
     (folder / "state.json").write_text(text)
@@ -223,36 +219,36 @@ def test_a_garbled_state_is_a_loss_that_is_told(stage: ProcessFixture, text: str
     assert stage.stored() == ()
 
 
-def test_a_command_whose_shim_was_killed_is_lost_and_does_not_run_on_unseen(stage: ProcessFixture) -> None:
+def test_command_of_a_killed_shim_is_lost_and_ended(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"echo said; sleep {mark} & sleep {mark}")
-    stage.until_said(handle, b"said")
+    stage.until_output(handle, b"said")
     os.kill(handle.shim_pid, signal.SIGKILL)
     end = stage.ended(handle)
     assert end.reason is EndReason.LOST
     assert "still ran and was ended" in end.detail
     assert (end.code, end.signal) == (None, None)
     eventually(lambda: with_argument(mark) == [])
-    assert stage.said(handle) == b"said\n"
+    assert stage.all_output(handle) == b"said\n"
     assert isinstance(stage.adopt(Path(handle.folder)), Lost)
 
 
-def test_what_left_the_group_does_not_outlive_a_killed_shim_either(stage: ProcessFixture) -> None:
+def test_process_outside_the_group_is_ended_after_a_killed_shim(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     away = f"setsid sh -c '(setsid sleep {mark} &) ; sleep {mark}' & echo said; sleep {mark}"
     handle = stage.run("sh", "-c", away)
-    stage.until_said(handle, b"said")
+    stage.until_output(handle, b"said")
     eventually(lambda: asleep(mark) == 3)
     os.kill(handle.shim_pid, signal.SIGKILL)
     assert stage.ended(handle).reason is EndReason.LOST
     eventually(lambda: with_argument(mark) == [])
 
 
-def test_a_daemon_that_finds_neither_shim_nor_command_ends_what_they_left(stage: ProcessFixture) -> None:
+def test_leftovers_without_shim_and_command_are_ended(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"setsid sleep {mark} & echo said; sleep 1000")
     other = stage.run("sleep", mark)
-    stage.until_said(handle, b"said")
+    stage.until_output(handle, b"said")
     eventually(lambda: asleep(mark) == 2)
     os.kill(handle.shim_pid, signal.SIGKILL)
     os.killpg(handle.pid, signal.SIGKILL)

@@ -1,3 +1,5 @@
+"""Collected output of a command."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -63,7 +65,7 @@ async def test_head_and_tail_are_kept_and_the_file_is_whole(tmp_path: Path, step
     assert (tmp_path / "outputs" / "call.txt").read_bytes() == whole
 
 
-async def test_what_fits_needs_no_file(tmp_path: Path) -> None:
+async def test_short_output_needs_no_file(tmp_path: Path) -> None:
     output = CommandOutput(tmp_path / "outputs", "call", kept_bytes=100, stored_max_bytes=10_000)
     for _ in range(10):
         await output.add(b"0123456789")
@@ -71,7 +73,7 @@ async def test_what_fits_needs_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "outputs").exists()
 
 
-async def test_a_file_that_cannot_be_written_is_said_and_the_rest_goes_on(tmp_path: Path) -> None:
+async def test_unwritable_file_is_reported_and_output_continues(tmp_path: Path) -> None:
     (tmp_path / "outputs").write_text("in the way")
     output = CommandOutput(tmp_path / "outputs", "call", kept_bytes=100, stored_max_bytes=10_000)
     for _ in range(100):

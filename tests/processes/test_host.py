@@ -1,4 +1,4 @@
-"""Real processes under real shims, started and seen by one host."""
+"""Process host with real processes and shims."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_an_exit_code_is_kept(stage: ProcessFixture, code: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGPIPE])
-def test_a_death_by_signal_is_told_from_a_code(stage: ProcessFixture, number: int) -> None:
+def test_death_by_signal_differs_from_an_exit_code(stage: ProcessFixture, number: int) -> None:
     end = stage.ended(stage.run("sh", "-c", f"ulimit -c 0; kill -{number:d} $$"))
     assert (end.reason, end.code, end.signal) == (EndReason.EXITED, None, number)
 
@@ -37,7 +37,7 @@ def test_a_death_by_signal_is_told_from_a_code(stage: ProcessFixture, number: in
 def test_the_output_of_both_streams_is_kept_in_order(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "echo one; echo two >&2; echo three")
     end = stage.ended(handle)
-    assert stage.said(handle) == b"one\ntwo\nthree\n"
+    assert stage.all_output(handle) == b"one\ntwo\nthree\n"
     assert end.output_bytes == 14
     assert stage.output(handle, 4, 3).data == b"two"
     assert stage.tail(handle, 6).data == b"three\n"
@@ -50,11 +50,11 @@ def test_the_output_of_both_streams_is_kept_in_order(stage: ProcessFixture) -> N
         (("no-such-command",), "/", "no-such-command: No such file"),
         (("/etc/passwd",), "/", "Permission denied"),
         (("true",), "/no/such/folder", "/no/such/folder: No such file"),
-        ((), "/", "no command"),
+        ((), "/", "command is empty"),
         (("echo", "a\0b"), "/", "NUL"),
     ],
 )
-def test_a_start_that_fails_says_why_and_leaves_nothing(
+def test_failed_start_returns_its_reason_and_leaves_no_folder(
     stage: ProcessFixture, argv: tuple[str, ...], cwd: str, reason: str
 ) -> None:
     environ = {**ENVIRON, "PATH": "/usr/bin:/bin"}  # a directory that cannot be read gives another reason
@@ -82,7 +82,7 @@ def test_a_command_larger_than_a_pipe_arrives_whole(stage: ProcessFixture) -> No
     environ = {**ENVIRON, **{f"V{number}": "x" * 1000 for number in range(300)}}
     handle = stage.run("sh", "-c", "env | grep -c ^V", environ=environ)
     stage.ended(handle)
-    assert stage.said(handle) == b"300\n"
+    assert stage.all_output(handle) == b"300\n"
 
 
 def test_a_command_gets_three_descriptors_its_own_session_and_ordinary_signals(stage: ProcessFixture) -> None:
@@ -123,16 +123,16 @@ def test_no_secret_is_in_an_argument_an_environment_or_a_file(
     assert Path(handle.folder).stat().st_mode & 0o077 == 0
 
 
-def test_what_is_written_arrives_and_a_closed_input_ends_it(stage: ProcessFixture) -> None:
+def test_input_arrives_and_closing_it_ends_the_command(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "while read -r line; do echo got $line; done; echo over")
     assert stage.write(handle, b"one\ntw") == 6
-    stage.until_said(handle, b"got one\n")
+    stage.until_output(handle, b"got one\n")
     assert stage.write(handle, b"o\n") == 2
-    stage.until_said(handle, b"got two\n")
+    stage.until_output(handle, b"got two\n")
     stage.write(handle, b"three\n")
     stage.close_input(handle)
     assert stage.ended(handle).code == 0
-    assert stage.said(handle) == b"got one\ngot two\ngot three\nover\n"
+    assert stage.all_output(handle) == b"got one\ngot two\ngot three\nover\n"
     with pytest.raises(BrokenPipeError):
         stage.write(handle, b"more")
 
@@ -153,18 +153,18 @@ def test_a_command_that_does_not_read_takes_only_what_fits(stage: ProcessFixture
     eventually(closed)
 
 
-def test_a_terminal_is_one_and_can_be_typed_at(stage: ProcessFixture) -> None:
+def test_terminal_accepts_input(stage: ProcessFixture) -> None:
     script = "test -t 0 && test -t 1 && stty size; : < /dev/tty && tty; read x; echo got:$x; cat; echo over"
     handle = stage.run("sh", "-c", script, terminal=True)
-    stage.until_said(handle, b"/dev/pts/")
-    assert b"40 120\r\n" in stage.said(handle)
+    stage.until_output(handle, b"/dev/pts/")
+    assert b"40 120\r\n" in stage.all_output(handle)
     stage.write(handle, b"hello\n")
-    stage.until_said(handle, b"got:hello\r\n")
+    stage.until_output(handle, b"got:hello\r\n")
     stage.write(handle, b"half a line")
     stage.close_input(handle)
     assert stage.ended(handle).code == 0
-    assert stage.said(handle).count(b"half a line") == 2  # as it was typed, and from cat
-    assert stage.said(handle).endswith(b"over\r\n")
+    assert stage.all_output(handle).count(b"half a line") == 2  # as it was typed, and from cat
+    assert stage.all_output(handle).endswith(b"over\r\n")
 
 
 def test_control_c_at_a_terminal_interrupts_the_command(stage: ProcessFixture) -> None:
@@ -173,22 +173,22 @@ def test_control_c_at_a_terminal_interrupts_the_command(stage: ProcessFixture) -
     assert stage.ended(handle).signal == signal.SIGINT
 
 
-def test_a_kill_is_polite_first(stage: ProcessFixture) -> None:
+def test_kill_sends_sigterm_first(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
-    stage.until_said(handle, b"ready")
+    stage.until_output(handle, b"ready")
     assert stage.kill(handle, grace_s=10, why="somebody asked for it")
     end = stage.ended(handle)
     assert (end.reason, end.code, end.detail) == (EndReason.KILLED, 5, "somebody asked for it")
-    assert stage.said(handle).endswith(b"bye\n")
+    assert stage.all_output(handle).endswith(b"bye\n")
     assert not stage.kill(handle)
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_kill_is_sure_in_the_end_and_takes_everybody_along(stage: ProcessFixture, stopped: bool) -> None:
+def test_kill_forces_the_end_of_all_processes(stage: ProcessFixture, stopped: bool) -> None:
     mark = f"1{time.monotonic_ns()}"
     script = f"trap '' TERM; sleep {mark} & setsid sleep {mark} & echo ready; while :; do sleep {mark}; done"
     handle = stage.run("sh", "-c", script)
-    stage.until_said(handle, b"ready")
+    stage.until_output(handle, b"ready")
     eventually(lambda: asleep(mark) == 3)
     if stopped:
         assert stage.signal(handle, signal.SIGSTOP)
@@ -202,7 +202,7 @@ def test_a_kill_is_sure_in_the_end_and_takes_everybody_along(stage: ProcessFixtu
 
 def test_a_second_kill_does_not_wait_for_the_first(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 100; done")
-    stage.until_said(handle, b"ready")
+    stage.until_output(handle, b"ready")
     stage.kill(handle, grace_s=1000)
     assert stage.look(handle).alive
 
@@ -213,21 +213,21 @@ def test_a_second_kill_does_not_wait_for_the_first(stage: ProcessFixture) -> Non
     eventually(over)
 
 
-def test_a_grandchild_that_keeps_the_output_open_ends_with_the_command_and_is_named(stage: ProcessFixture) -> None:
+def test_grandchild_with_open_output_is_ended_and_named(stage: ProcessFixture) -> None:
     mark = f"1{time.monotonic_ns()}"
     handle = stage.run("sh", "-c", f"sleep {mark} & setsid sleep {mark} & read x; echo done; exit 3")
     eventually(lambda: asleep(mark) == 2)
     stage.write(handle, b"\n")
     end = stage.ended(handle)
     assert (end.reason, end.code, end.left) == (EndReason.EXITED, 3, ("sleep",))
-    assert stage.said(handle) == b"done\n"
+    assert stage.all_output(handle) == b"done\n"
     assert with_argument(mark) == []
 
 
-def test_what_ends_soon_after_the_command_may_finish(stage: ProcessFixture) -> None:
+def test_process_that_ends_soon_after_the_command_may_finish(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "(sleep 0.1; echo last) & echo first")
     assert stage.ended(handle).left == ()
-    assert stage.said(handle) == b"first\nlast\n"
+    assert stage.all_output(handle) == b"first\nlast\n"
 
 
 def test_orphans_are_reaped_while_the_command_runs_on(stage: ProcessFixture) -> None:
@@ -245,9 +245,9 @@ def test_no_zombie_is_left(stage: ProcessFixture) -> None:
         assert look_at(handle.pid) is None
 
 
-def test_a_look_tells_what_it_uses(stage: ProcessFixture) -> None:
+def test_heartbeat_contains_resource_use(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", f"{sys.executable} -c 'while True: pass' & echo x; wait")
-    stage.until_said(handle, b"x\n")
+    stage.until_output(handle, b"x\n")
     eventually(lambda: (stage.look(handle).cpu_s or 0) > 0.1)
     look = stage.look(handle)
     assert look.alive
@@ -258,7 +258,7 @@ def test_a_look_tells_what_it_uses(stage: ProcessFixture) -> None:
     assert look.last_output_at == pytest.approx(time.time(), abs=60)
 
 
-def test_cpu_that_was_used_by_processes_that_are_gone_still_counts(stage: ProcessFixture) -> None:
+def test_cpu_time_of_ended_processes_counts(stage: ProcessFixture) -> None:
     burn = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'"
     handle = stage.run("sh", "-c", f"{burn}; ({burn} &); sleep 100")
     eventually(lambda: (stage.look(handle).cpu_s or 0) >= 0.55 and stage.look(handle).processes == 2)
@@ -279,8 +279,8 @@ def test_listening_ports_are_those_of_the_whole_group(stage: ProcessFixture) -> 
     handle = stage.run("sh", "-c", f'{sys.executable} -c "{code}"; true')
     other = stage.run("sleep", "100")
     with socket.create_server(("127.0.0.1", 0)):
-        stage.until_said(handle, b"\n")
-        assert stage.ports((handle, other)) == {handle.id: (int(stage.said(handle)),), other.id: ()}
+        stage.until_output(handle, b"\n")
+        assert stage.ports((handle, other)) == {handle.id: (int(stage.all_output(handle)),), other.id: ()}
 
 
 async def test_an_end_wakes_the_event_loop(stage: ProcessFixture) -> None:
@@ -309,7 +309,7 @@ def test_wait_gives_up_in_time(stage: ProcessFixture) -> None:
 
 def test_a_process_is_forgotten_only_when_it_is_over(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
-    with pytest.raises(ValueError, match="runs"):
+    with pytest.raises(ValueError, match="still running"):
         stage.forget(handle)
     stage.kill(handle, 0)
     stage.ended(handle)
@@ -319,7 +319,7 @@ def test_a_process_is_forgotten_only_when_it_is_over(stage: ProcessFixture) -> N
     assert stage.output(handle, 0, 10).data == b""
 
 
-def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(stage: ProcessFixture) -> None:
+def test_hundred_megabytes_are_read_quickly_and_the_end_is_kept(stage: ProcessFixture) -> None:
     limits = ProcessLimits(spool_bytes=4_000_000)
     began = time.monotonic()
     handle = stage.run("sh", "-c", "head -c 100000000 /dev/zero; echo the end", limits=limits)
@@ -334,7 +334,7 @@ def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(sta
     assert sum(path.stat().st_size for path in Path(handle.folder).glob("output.*")) <= 4_000_000
 
 
-def test_every_byte_is_where_its_offset_says(stage: ProcessFixture) -> None:
+def test_every_byte_is_at_its_offset(stage: ProcessFixture) -> None:
     handle = stage.run("seq", "-w", "100000", limits=ProcessLimits(spool_bytes=100_000))
     stage.ended(handle)
     chunk = stage.output(handle, 0, 10**9)
@@ -356,7 +356,7 @@ def test_output_that_cannot_be_stored_does_not_stop_the_command(stage: ProcessFi
 
 
 def test_the_end_is_known_also_when_the_disk_is_full(tmp_path: Path) -> None:
-    """In a mount namespace of its own, with a disk that the command fills."""
+    """The command fills a disk in its own mount namespace."""
     script = f"mount -t tmpfs -o size=256k none {tmp_path} && exec {sys.executable} -c '{FULL_DISK}' {tmp_path}"
     argv = ["unshare", "--mount", "sh", "-c", script]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -368,8 +368,8 @@ def test_the_end_is_known_also_when_the_disk_is_full(tmp_path: Path) -> None:
 FULL_DISK = """
 import sys
 from pathlib import Path
-from tests.processes.stage import Stage
-stage = Stage(Path(sys.argv[1]))
+from tests.processes.stage import ProcessFixture
+stage = ProcessFixture(Path(sys.argv[1]))
 handle = stage.run("sh", "-c", "seq 200000; exit 6")
 end = stage.ended(handle)
 print(end.reason, end.code, end.dropped_bytes > 0 and "space" in end.problem)
@@ -390,13 +390,13 @@ def test_a_shim_is_small_and_loads_nothing_heavy(stage: ProcessFixture) -> None:
 
 def test_a_signal_is_not_an_end(stage: ProcessFixture) -> None:
     handle = stage.run("sh", "-c", "trap 'echo reloaded' HUP; echo ready; while :; do sleep 0.02; done")
-    stage.until_said(handle, b"ready")
+    stage.until_output(handle, b"ready")
     assert stage.signal(handle, signal.SIGHUP)
-    stage.until_said(handle, b"reloaded")
+    stage.until_output(handle, b"reloaded")
     assert stage.look(handle).alive
 
 
-def test_what_a_person_types_at_the_daemon_does_not_reach_the_process(stage: ProcessFixture) -> None:
+def test_terminal_signals_of_the_daemon_do_not_reach_the_process(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "100")
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         os.kill(handle.shim_pid, number)
@@ -404,16 +404,16 @@ def test_what_a_person_types_at_the_daemon_does_not_reach_the_process(stage: Pro
     assert alive(handle.pid)
 
 
-def test_all_are_looked_at_in_one_pass(stage: ProcessFixture) -> None:
+def test_heartbeats_of_all_take_one_pass(stage: ProcessFixture) -> None:
     handles: list[Handle] = [stage.run("sh", "-c", f"echo {number}; exec sleep 100") for number in range(10)]
     for handle in handles:
-        stage.until_said(handle, b"\n")
+        stage.until_output(handle, b"\n")
     looks = stage.look_all(handles)
     assert [looks[handle.id].output_bytes for handle in handles] == [2] * 10
     assert all(look.alive and look.processes == 1 for look in looks.values())
 
 
-def test_output_of_which_somebody_deleted_a_part_is_read_from_where_it_goes_on(stage: ProcessFixture) -> None:
+def test_output_is_read_from_after_a_deleted_part(stage: ProcessFixture) -> None:
     limits = ProcessLimits(spool_bytes=2000)
     handle = stage.run("sh", "-c", "head -c 2500 /dev/zero | tr '\\0' x", limits=limits)
     stage.ended(handle)
@@ -425,7 +425,7 @@ def test_output_of_which_somebody_deleted_a_part_is_read_from_where_it_goes_on(s
     assert (chunk.data, chunk.total) == (b"", 0)
 
 
-def test_what_else_lies_in_a_folder_disturbs_no_look(stage: ProcessFixture) -> None:
+def test_foreign_files_in_a_folder_do_not_fail_heartbeats(stage: ProcessFixture) -> None:
     handles = [stage.run("sleep", "1000"), stage.run("sleep", "1000")]
     Path(handles[0].folder, "output.txt").touch()
     Path(handles[0].folder, "output.7").symlink_to("nowhere")
@@ -433,11 +433,11 @@ def test_what_else_lies_in_a_folder_disturbs_no_look(stage: ProcessFixture) -> N
     assert [look.alive for look in stage.look_all(handles).values()] == [True, True]
 
 
-def test_a_folder_that_was_deleted_costs_what_was_in_it_and_the_process_is_told_to_be_lost(
+def test_process_with_deleted_folder_is_lost(
     stage: ProcessFixture,
 ) -> None:
     handle = stage.run("sh", "-c", "echo said; read line")
-    stage.until_said(handle, b"said")
+    stage.until_output(handle, b"said")
     shutil.rmtree(handle.folder)
     assert stage.look(handle).alive
     assert stage.output(handle, 0, 100).data == b""
@@ -453,8 +453,8 @@ def test_a_process_can_be_killed_when_nothing_can_be_written(stage: ProcessFixtu
     assert stage.ended(handle).reason is EndReason.KILLED
 
 
-def test_what_is_left_by_one_that_is_collected_is_ended_too(stage: ProcessFixture) -> None:
-    """The command is over, what it left ends while the shim looks, and leaves another in a session of its own."""
+def test_process_adopted_during_a_reap_is_ended(stage: ProcessFixture) -> None:
+    """A leftover of the ended command ends during the inspection, and leaves a process in its own session."""
     mark = f"1{time.monotonic_ns()}"
     end = stage.ended(stage.run("sh", "-c", f"(sleep 0.2; setsid sleep {mark} & sleep 0.2) & exit 3"))
     assert end.code == 3

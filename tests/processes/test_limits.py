@@ -1,4 +1,4 @@
-"""Runaways: each is ended, and its end says why."""
+"""Commands over their limits: each is ended with its reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.waiting import eventually
 
 
 def storm(mark: str, escape: str = "") -> str:
-    """Far more than any of these tests allows, and yet not so many that nobody else could start a process."""
+    """Return a script that starts more processes than these tests allow, but not all that the machine has."""
     return f"i=0; while [ $i -lt 500 ]; do i=$((i+1)); {escape}sleep {mark} & done; wait"
 
 
@@ -58,7 +58,7 @@ def test_memory_that_is_shared_counts_once(stage: ProcessFixture) -> None:
         "print('up', flush=True)\ntime.sleep(100)"
     )
     handle = stage.run(sys.executable, "-c", crowd, limits=ProcessLimits(memory_bytes=200 * 2**20))
-    eventually(lambda: stage.said(handle).count(b"up") == 6)
+    eventually(lambda: stage.all_output(handle).count(b"up") == 6)
     assert (stage.look(handle).rss_bytes or 0) > 200 * 2**20
     assert stage.wait(handle, 1.5) is None
 
@@ -69,19 +69,19 @@ def test_endless_output_is_ended(stage: ProcessFixture) -> None:
     end = stage.ended(handle)
     assert end.reason is EndReason.OUTPUT
     assert 50_000_000 < end.output_bytes < 60_000_000
-    assert len(stage.said(handle)) <= 100_000
+    assert len(stage.all_output(handle)) <= 100_000
 
 
-def test_a_runaway_in_its_grace_is_ended_at_once(stage: ProcessFixture) -> None:
+def test_runaway_in_its_grace_is_ended_immediately(stage: ProcessFixture) -> None:
     script = "trap '' TERM; echo up; read x; yes"
     handle = stage.run("sh", "-c", script, limits=ProcessLimits(output_bytes=50_000_000))
-    stage.until_said(handle, b"up")
+    stage.until_output(handle, b"up")
     stage.kill(handle, grace_s=1000)
     stage.write(handle, b"\n")  # only now, or it could be too much before the kill
     assert stage.ended(handle).reason is EndReason.KILLED
 
 
-def test_zero_is_no_limit(stage: ProcessFixture) -> None:
+def test_zero_means_unlimited(stage: ProcessFixture) -> None:
     limits = ProcessLimits(memory_bytes=0, processes=0, output_bytes=0)
     handle = stage.run("sh", "-c", "for i in 1 2 3; do sleep 0.3 & done; seq 1000; wait", limits=limits)
     assert stage.ended(handle).reason is EndReason.EXITED

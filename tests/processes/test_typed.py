@@ -1,4 +1,4 @@
-"""The line that a process is being sent, piece by piece."""
+"""Unfinished input line of a process."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_a_line_goes_on_until_a_newline_ends_it(pieces: list[str], line: str) ->
 
 
 @given(st.lists(st.text(alphabet="a\\\r\n", max_size=6), max_size=6))
-def test_how_it_is_cut_does_not_matter(pieces: list[str]) -> None:
+def test_split_of_the_input_does_not_matter(pieces: list[str]) -> None:
     typed = b""
     for piece in pieces:
         typed = unfinished(typed, piece.encode())
     assert typed == unfinished(b"", "".join(pieces).encode())
 
 
-def test_of_a_long_line_both_ends_are_kept() -> None:
+def test_both_ends_of_a_long_line_are_kept() -> None:
     typed = unfinished(b"rm -rf", b" " * 1_000_000 + b"/")
     assert len(typed) < 20_000
     assert (typed[:6], typed[-1:]) == (b"rm -rf", b"/")
@@ -59,18 +59,18 @@ def test_a_terminal_reads_what_is_left_after_erasing(typed: str, read: str) -> N
     assert as_read(typed) == read
 
 
-def test_what_was_sent_is_known_to_a_later_daemon(stage: ProcessFixture) -> None:
+def test_sent_input_is_known_to_a_later_daemon(stage: ProcessFixture) -> None:
     handle = stage.run("cat")
     assert stage.write(handle, b"one\nrm -r") == 9
     later = ProcessFixture(stage.root)
     assert later.typed(handle.id) == b"rm -r"
     assert later.write(handle, b"f x\n") == 4
     assert stage.typed(handle.id) == b""
-    stage.until_said(handle, b"rm -rf x\n")
+    stage.until_output(handle, b"rm -rf x\n")
     assert stage.typed("proc_unknown") == stage.typed(f"../{Path(handle.folder).parent.name}/{handle.id}") == b""
 
 
-def test_what_was_not_taken_was_not_sent(stage: ProcessFixture) -> None:
+def test_input_that_was_not_accepted_does_not_count(stage: ProcessFixture) -> None:
     handle = stage.run("sleep", "1000")
     sent = stage.write(handle, b"a" * 1000 + b"\n" + b"b" * 10**6 + b"\n", 0.1)
     assert 1001 < sent < 10**6

@@ -1,3 +1,5 @@
+"""Watch of a process's output for texts."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -10,7 +12,7 @@ from hermes.processes.watch import Breaker, WatchNotice, WatchPatterns, admit, w
 WATCH = WatchPatterns(patterns=("ready", "error:"))
 
 
-def test_a_line_with_a_pattern_is_told_and_others_are_not() -> None:
+def test_only_lines_with_a_pattern_cause_a_notice() -> None:
     watch, notice = watch_output(WATCH, b"one\nserver ready\ntwo\n", 0)
     assert notice == WatchNotice(lines=("server ready",))
     assert watch_output(watch, b"nothing\n", 100)[1] is None
@@ -33,28 +35,28 @@ def test_colours_do_not_hide_a_word() -> None:
     assert watch_output(WATCH, b"\x1b[32mre\x1b[1mady\x1b[0m\n", 0)[1] == WatchNotice(lines=("ready",))
 
 
-def test_between_two_notices_is_a_pause_and_what_was_held_back_comes_with_the_next() -> None:
+def test_held_lines_come_with_the_next_notice() -> None:
     watch, _ = watch_output(WATCH, b"ready 1\n", 0)
     watch, notice = watch_output(watch, b"ready 2\nready 3\n", 14.9)
     assert notice is None
     assert watch_output(watch, b"ready 4\n", 15)[1] == WatchNotice(lines=("ready 2", "ready 3", "ready 4"))
 
 
-def test_what_was_held_back_needs_no_further_line_to_be_told() -> None:
+def test_held_lines_are_reported_without_a_further_line() -> None:
     watch, _ = watch_output(WATCH, b"ready 1\n", 0)
     watch, _ = watch_output(watch, b"ready 2\n", 3)
     assert watch_output(watch, b"", 14.9)[1] is None
     assert watch_output(watch, b"", 15)[1] == WatchNotice(lines=("ready 2",))
 
 
-def test_the_end_brings_what_was_held_back_and_gives_nothing_up() -> None:
+def test_end_reports_held_lines_without_promotion() -> None:
     watch = WATCH
     for second in range(44):
         watch, _ = watch_output(watch, b"ready\n", second)
     assert watch_end(watch, 44)[1] == WatchNotice(lines=("ready",) * 13)
 
 
-def test_a_chatty_process_is_given_up_after_three_windows() -> None:
+def test_chatty_process_is_promoted_after_three_windows() -> None:
     watch, told = WATCH, []
     for second in range(200):
         watch, notice = watch_output(watch, b"ready\n", second)
@@ -64,7 +66,7 @@ def test_a_chatty_process_is_given_up_after_three_windows() -> None:
     assert watch.promoted
 
 
-def test_a_quiet_window_forgives() -> None:
+def test_quiet_window_resets_the_strikes() -> None:
     watch, told = WATCH, 0
     for second in (0, 5, 15, 20, 30, 45, 50, 60, 65, 80):
         watch, notice = watch_output(watch, b"ready\n", second)
@@ -73,7 +75,7 @@ def test_a_quiet_window_forgives() -> None:
     assert told == 6
 
 
-def test_a_clock_that_went_back_does_not_silence_it() -> None:
+def test_clock_set_back_does_not_stop_notices() -> None:
     watch, _ = watch_output(WATCH, b"ready\n", 10**9)
     assert watch_output(watch, b"ready\n", 5)[1] is not None
 
@@ -87,7 +89,7 @@ def test_a_notice_and_the_memory_are_bounded() -> None:
 
 
 @given(st.binary(max_size=300).map(lambda raw: raw.replace(b"\x1b", b"")), st.lists(st.integers(0, 300), max_size=6))
-def test_how_the_output_is_cut_does_not_matter(data: bytes, cuts: list[int]) -> None:
+def test_split_of_the_output_does_not_matter(data: bytes, cuts: list[int]) -> None:
     data += b"\nready\n"
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     watch, seen = WATCH, 0
@@ -100,12 +102,12 @@ def test_how_the_output_is_cut_does_not_matter(data: bytes, cuts: list[int]) -> 
     assert seen + held == len(notice.lines) + notice.suppressed + len(whole.held) + whole.suppressed
 
 
-def test_nothing_to_watch_for_is_nothing_to_do() -> None:
+def test_watch_without_patterns_does_nothing() -> None:
     empty = WatchPatterns(patterns=())
     assert watch_output(empty, b"ready\n", 0) == (empty, None)
 
 
-def test_the_breaker_lets_fifteen_through_in_ten_seconds_and_then_rests() -> None:
+def test_breaker_admits_fifteen_in_ten_seconds_then_pauses() -> None:
     breaker, passed = Breaker(), []
     for tenth in range(500):
         breaker, may = admit(breaker, tenth / 10)

@@ -1,4 +1,4 @@
-"""The network of sandboxes that run on by themselves, with real processes."""
+"""Network of background sandboxes, with real processes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_monitor_that_ended_has_no_init(stage: ProcessFixture) -> None:
     assert find_init(handle.pid, 10) is None
 
 
-def test_state_of_a_process_tells_its_network(stage: ProcessFixture) -> None:
+def test_state_of_a_process_contains_its_network(stage: ProcessFixture) -> None:
     box = replace(networked_box(), granted_hosts=frozenset({"b.example", "a.example"}))
     handle = run(stage, "p", box, "true")
     stage.ended(handle)

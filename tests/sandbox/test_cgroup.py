@@ -82,7 +82,7 @@ def test_daemon_that_is_in_the_leaf_stays_there(tree: FakeTree) -> None:
     assert (base / "cgroup.subtree_control").read_text() == "+memory +pids"
 
 
-def test_group_with_foreign_processes_is_left_as_it_is(tree: FakeTree) -> None:
+def test_group_with_foreign_processes_is_not_changed(tree: FakeTree) -> None:
     base = tree.group(OWN, controllers="memory pids", procs=(DAEMON, 7))
     assert opened(tree) is CgroupRefusal.SHARED
     assert tree.procs(base) == {DAEMON, 7}
@@ -113,7 +113,7 @@ def test_service_that_its_processes_outlive_is_not_divided(tree: FakeTree) -> No
     assert isinstance(opened(tree, own=own, outlived=False), Cgroups)
 
 
-def test_group_of_a_command_has_limits_and_goes_with_it(tree: FakeTree) -> None:
+def test_group_of_a_command_has_limits_and_is_removed_at_its_end(tree: FakeTree) -> None:
     cgroups = divided(tree)
     group = made(cgroups)
     found = {name: (group.path / name).read_text() for name in ("memory.max", "pids.max", "cpu.weight")}
@@ -145,7 +145,7 @@ def test_empty_group_of_a_starting_command_is_not_removed(tree: FakeTree) -> Non
     assert first.path.exists()
 
 
-def test_groups_of_an_earlier_daemon_go_when_they_are_empty(tree: FakeTree) -> None:
+def test_empty_groups_of_an_earlier_daemon_are_removed(tree: FakeTree) -> None:
     ended, runs = tree.group(f"{OWN}/box-ended"), tree.group(f"{OWN}/box-runs", procs=(7,))
     made(divided(tree))
     assert not ended.exists()

@@ -1,3 +1,5 @@
+"""Grants for hosts that are not on the allow-list."""
+
 from __future__ import annotations
 
 import pytest

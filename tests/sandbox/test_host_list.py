@@ -1,3 +1,5 @@
+"""List of hosts that a sandbox may reach."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""Directories of a sandbox, looked up from outside: links that a command made tell nothing about the machine."""
+"""Directories of a sandbox, resolved from outside: a command's links reveal nothing about the machine."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def run_in_loop(tool: Tool, folder: Path, workdir: str) -> str:
     return result.text
 
 
-def test_terminal_says_the_same_of_what_exists_outside_and_what_does_not(work: Path) -> None:
+def test_terminal_does_not_reveal_whether_an_outside_path_exists(work: Path) -> None:
     tool, folder = a_terminal(working_sandbox(), work), work.parent / "conversation"
     (work / "here").symlink_to(work.parent / "elsewhere")
     (work / "gone").symlink_to(work.parent / "nowhere")

@@ -1,4 +1,4 @@
-"""What a command leaves behind must not reach the programs that make the next sandbox."""
+"""Files and variables of a command must not reach the programs that make the next sandbox."""
 
 from __future__ import annotations
 

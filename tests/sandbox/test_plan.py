@@ -1,4 +1,4 @@
-"""The plan of a sandbox: what is seen, what is written, what is hidden."""
+"""Plan of a sandbox: visible, writable and hidden paths."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PATHS = st.lists(SEGMENT, min_size=1, max_size=6).map(lambda parts: "/" + "/".jo
 
 
 @given(work=PATHS, path=PATHS)
-def test_hermes_and_the_home_are_never_seen(work: str, path: str) -> None:
+def test_hermes_and_the_home_are_never_visible(work: str, path: str) -> None:
     try:
         plan = a_plan(work)
     except BadWorkdirError:
@@ -152,7 +152,7 @@ def test_paths_inside_lead_to_the_conversations_directories() -> None:
     assert plan.outside("/root/.ssh") is None
 
 
-def test_version_managers_are_told_where_they_are() -> None:
+def test_version_managers_get_their_directories() -> None:
     assert toolchain_variables(MACHINE) == {"PYENV_ROOT": f"{PERSON}/.pyenv"}
 
 
@@ -170,7 +170,7 @@ def test_a_terminal_keeps_its_session() -> None:
     assert "--new-session" not in options(a_plan(), terminal=True)
 
 
-def test_another_user_gets_at_sources_through_a_stage() -> None:
+def test_another_user_reaches_sources_through_a_stage() -> None:
     plan = make_plan(MACHINE, RULES, a_place(), identity=SandboxIdentity.DROPPED)
     user = ToolUser(uid=65534, gid=65534)
     box = make_box(plan, bwrap="/usr/bin/bwrap", seccomp=b"", user=user, staged=(f"{DATA}/work",))
@@ -183,7 +183,7 @@ def test_another_user_gets_at_sources_through_a_stage() -> None:
     assert plain.prefix[0] == "setpriv"
 
 
-def test_paths_that_the_owner_opens_below_tmp_are_seen_and_their_secrets_are_not() -> None:
+def test_paths_opened_below_tmp_are_visible_without_their_secrets() -> None:
     rules = SandboxRules(read_paths=("/tmp/shared",), secret_paths=("/tmp/shared/key", "/tmp/hermes"))
     plan = make_plan(MACHINE, rules, a_place())
     assert plan.outside("/tmp/shared/a") == "/tmp/shared/a"

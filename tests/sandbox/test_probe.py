@@ -1,4 +1,4 @@
-"""What is made of bubblewrap's words when it does not work."""
+"""Probe results from bubblewrap's error messages."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def test_proof_is_needed() -> None:
     assert judged(1, "", "").cause is Cause.OTHER
 
 
-def test_a_program_that_is_not_there_is_said() -> None:
+def test_missing_program_is_reported() -> None:
     assert run_probe(("/nowhere/bwrap",), ()).cause is Cause.NOT_INSTALLED
 
 
-def test_without_bubblewrap_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_bubblewrap_disables_the_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=True)
     assert sandbox.probe.cause is Cause.NOT_INSTALLED
     assert not sandbox.works
 
 
-def test_off_is_off(tmp_path: Path) -> None:
+def test_disabled_sandbox_is_not_probed(tmp_path: Path) -> None:
     assert open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False).probe.cause is Cause.OFF
 
 
 @pytest.mark.skipif("__import__('os').geteuid() != 0", reason="only root drops to another user")
 @pytest.mark.parametrize("name", ["no-such-user", "root", "0"])
-def test_tools_of_root_need_another_user(name: str, tmp_path: Path) -> None:
+def test_bad_tool_user_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         open_sandbox(SandboxRules(), home=str(tmp_path), enabled=True, user_name=name)

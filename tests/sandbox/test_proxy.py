@@ -1,3 +1,5 @@
+"""Proxy of a sandbox: what it forwards and what it refuses."""
+
 from __future__ import annotations
 
 import asyncio
@@ -165,7 +167,7 @@ async def test_other_hosts_are_refused(
     assert not server.received
 
 
-async def test_refusal_says_what_the_owner_can_do(server: AnswerServer) -> None:
+async def test_refusal_explains_what_the_owner_can_do(server: AnswerServer) -> None:
     async with proxied(ports=[server.port]) as made:
         answer = await made.talk(get("evil.test", server.port))
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -208,7 +210,7 @@ async def test_largest_head_is_served(server: AnswerServer) -> None:
         assert (await made.talk(head + filler + b"\r\n\r\n", end=False)).endswith(b"ok")
 
 
-async def test_client_that_sends_nothing_is_no_event(server: AnswerServer) -> None:
+async def test_client_that_sends_nothing_causes_no_event(server: AnswerServer) -> None:
     async with proxied(ports=[server.port]) as made:
         assert await made.talk(b"") == b""
     assert made.events == []

@@ -1,3 +1,5 @@
+"""Limits of the sandbox's proxy: time, memory and connections."""
+
 from __future__ import annotations
 
 import asyncio

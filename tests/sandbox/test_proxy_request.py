@@ -1,3 +1,5 @@
+"""Parser of requests to the sandbox's proxy."""
+
 from __future__ import annotations
 
 from contextlib import suppress
@@ -167,7 +169,7 @@ def test_server_name_is_found_in_a_hello_split_over_records(size: int) -> None:
         b"\x16\x03\x01\x00\x01\x01" * 17,
     ],
 )
-def test_other_bytes_are_no_client_hello(data: bytes) -> None:
+def test_other_bytes_are_refused_as_client_hello(data: bytes) -> None:
     with pytest.raises(RequestRefusedError) as refused:
         client_hello(data)
     assert refused.value.reason is Reason.NOT_TLS

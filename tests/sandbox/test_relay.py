@@ -1,3 +1,5 @@
+"""Relay of bytes between two sockets."""
+
 from __future__ import annotations
 
 import asyncio

@@ -13,7 +13,7 @@ ALLOW = 0x7FFF0000
 
 
 def verdict(code: bytes, number: int, *arguments: int, audit: int) -> int | None:
-    """The error that a call gets; None: it is allowed. A classic BPF machine with the few instructions we use."""
+    """Return the error of a call, or None if it is allowed. Interprets the classic BPF instructions that we use."""
     data = struct.pack("IIQ6Q", number, audit, 0, *(*arguments, *[0] * (6 - len(arguments))))
     instructions = list(struct.iter_unpack("HBBI", code))
     at = accumulator = 0
@@ -86,7 +86,7 @@ def test_usual_sockets_work(machine: str, family: int) -> None:
 
 
 @pytest.mark.parametrize(("family", "protocol"), [(40, 0), (17, 0), (38, 0), (16, 9), (16, 15)])
-def test_other_sockets_do_not(machine: str, family: int, protocol: int) -> None:
+def test_other_sockets_are_refused(machine: str, family: int, protocol: int) -> None:
     assert judge(machine, "socket", family, 2, protocol) == errno.EAFNOSUPPORT
 
 

@@ -1,0 +1,1 @@
+"""Delivery of outbox messages to chat platforms."""

@@ -43,7 +43,7 @@ from hermes.ports.storage import Journal
 TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
 
-_Work: TypeAlias = Callable[[], Awaitable[None]]  # not begun, so that none is left behind by a stop before it is
+_Work: TypeAlias = Callable[[], Awaitable[None]]  # a function, so that a stop leaves no coroutine that never ran
 
 
 class DeliveryActor(JournaledActor[None, None]):
@@ -67,10 +67,10 @@ class DeliveryActor(JournaledActor[None, None]):
         self._fresh_after_s = fresh_after_s  # see DeliveryAttempt
         self._attempts: dict[str, DeliveryAttempt] = {}
         self._lanes: dict[Chat, Lane] = {}
-        self._moved: dict[Chat, Chat] = {}  # by what they were called before
+        self._moved: dict[Chat, Chat] = {}  # current chat by its earlier id
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unknown: set[str] = set()  # platforms that are not configured (any more)
-        self._withdrawn: set[str] = set()  # of an erased session, and under way when it was erased
+        self._unknown: set[str] = set()  # platforms that are not configured
+        self._withdrawn: set[str] = set()  # messages of erased sessions that were being sent
         self._drains: list[LoopFuture] = []
         self._early: list[OutboxMessage] = []  # arrived before the outbox was loaded
 
@@ -254,7 +254,7 @@ class DeliveryActor(JournaledActor[None, None]):
                 await work()
             except HermesError as known:
                 error = known
-            except Exception as unknown:  # noqa: BLE001 - an adapter's mistake must not silence a chat
+            except Exception as unknown:  # noqa: BLE001 - an adapter's error must not block a chat
                 logger.opt(exception=unknown).error("delivery: unexpected error in a platform adapter")
                 error = DeliveryError(f"unexpectedly: {unknown!r}", arrived_perhaps=True)
             self.tell_self(report(error))
@@ -376,7 +376,7 @@ class DeliveryActor(JournaledActor[None, None]):
 
     def _spawn_quietly(self, work: _Work) -> None:
         async def run() -> None:
-            with suppress(DeliveryError):  # a sign only
+            with suppress(DeliveryError):  # only the typing sign
                 await work()
 
         task = asyncio.create_task(run(), name="sign")

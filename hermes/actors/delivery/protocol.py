@@ -1,4 +1,4 @@
-"""What can be asked of the delivery actor, and what it tells itself."""
+"""Messages of the delivery actor: requests of others, and its own."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ Chat: TypeAlias = tuple[str, str]  # platform and chat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliveries:
-    """Told: these are on disk. One that is not final says where a turn that has begun is to be shown."""
+    """Send these outbox messages, which are on disk. One that is not final names the chat of a running turn."""
 
     outgoing: Sequence[OutboxMessage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Asked: answered when all has been said that can be said now. Nothing new is shown after that."""
+    """Request before a stop. The reply comes when all that can be sent now is sent; then nothing new is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetSession:
-    """Told: it was erased, and with it what it still had to say. What is being said right now is not tried again;
-    an answer that is shown half gives way to a word about that."""
+    """Drop the messages of an erased session. A send in progress is not retried.
+
+    A half-shown reply is replaced by a note.
+    """
 
     session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """To itself: read the outbox once more."""
+    """Message to itself: read the outbox again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

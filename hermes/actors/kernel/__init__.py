@@ -1,0 +1,1 @@
+"""Actor kernel: pykka actors on an asyncio event loop."""

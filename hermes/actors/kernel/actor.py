@@ -1,8 +1,11 @@
-"""LoopActor: a pykka actor that lives on an asyncio event loop instead of a thread of its own.
+"""LoopActor: a pykka actor that runs on an asyncio event loop instead of its own thread.
 
-Rules: one message at a time, in order, stops and death notices first; a handler never waits (long work is a task or
-a child whose outcome comes back as a message); whatever a handler raises ends its own actor and nothing else; every
-end is told to the owner; nobody who asked is left waiting. A running actor is kept alive here, an ended one is not.
+Rules:
+- An actor handles one message at a time, in order; stops and death notices come first.
+- A handler never waits. Long work is a task or a child actor that reports its outcome as a message.
+- An error in a handler ends its own actor and nothing else.
+- The owner is notified of every end, and every ask is answered.
+- This module keeps running actors referenced, and ended ones not.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ActorDied", "LoopActor", "live_actors"]
 
-BATCH = 64  # messages of one actor before the next one has its turn
+BATCH = 64  # messages of one actor before the next actor runs
 SLOW_S = 0.05
 
 _live: dict[LoopActor, None] = {}  # in the order they were started
@@ -43,7 +46,7 @@ def live_actors() -> list[LoopActor]:
 
 
 class _Flag:
-    """What pykka uses of a threading.Event, without its kilobyte."""
+    """The methods of threading.Event that pykka uses, without its kilobyte of memory."""
 
     __slots__ = ("_set",)
 
@@ -58,7 +61,7 @@ class _Flag:
 
 
 class LoopActor(pykka.Actor):
-    # Slots, because these make up an idle actor; two underscores, because subclasses choose names of their own.
+    # Slots keep an idle actor small. Two underscores avoid clashes with names of subclasses.
     __slots__ = (
         "__born",
         "__current",
@@ -82,7 +85,7 @@ class LoopActor(pykka.Actor):
     def start(
         cls, *args: Any, name: str = "", owner: pykka.ActorRef[Any] | None = None, **kwargs: Any
     ) -> pykka.ActorRef[Self]:
-        """Start one on the running loop. `__init__` gets the other arguments; name and owner are there after it."""
+        """Start an actor on the running loop. `__init__` gets the other arguments; name and owner are set later."""
         actor = cls(*args, **kwargs)
         actor.name = name or actor.name
         actor.__owner = owner
@@ -91,7 +94,7 @@ class LoopActor(pykka.Actor):
         return actor.actor_ref
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-        # Not pykka's, whose random URN and threading.Event cost more than all of this.
+        # pykka's own __init__ is not called: its random URN and threading.Event cost more than all of this.
         number = next(_numbers)
         self.name = f"{self.kind}-{number}"
         self.actor_urn = f"urn:hermes:{number}"
@@ -99,7 +102,7 @@ class LoopActor(pykka.Actor):
         self.actor_stopped = cast("threading.Event", _Flag())
         self._actor_ref = LoopRef(self)
         self.__owner: pykka.ActorRef[Any] | None = None
-        self.__current: Letter | None = None  # being handled, and to be answered by us
+        self.__current: Letter | None = None  # being handled; its reply is not deferred
         self.__deferred: dict[LoopFuture, None] | None = None  # in the order in which they were asked
         self.__timers: Timers | None = None
         self.__started = False
@@ -125,7 +128,7 @@ class LoopActor(pykka.Actor):
     # ------------------------------------------------------------ for subclasses
 
     def on_receive(self, message: Any) -> Any:
-        """What comes here is not understood. Its type is logged, not its content, as pykka would."""
+        """Log a message that no handler knows: its type, but not its content, which pykka would log."""
         logger.warning("{} does not understand {}", self, type(message).__name__)
 
     def on_end(self) -> None:
@@ -157,7 +160,7 @@ class LoopActor(pykka.Actor):
         return handle
 
     def defer_reply(self) -> LoopFuture:
-        """Take over the answer to the message being handled. Still open when the actor ends, it is ActorDeadError."""
+        """Return the current message's reply, to settle later. If it is open at the actor's end, it fails."""
         if self.__current is None or self.__current.reply_to is None:
             raise RuntimeError(
                 f"{self} has nobody to answer: only an asked message's reply can be deferred, and once"
@@ -222,7 +225,7 @@ class LoopActor(pykka.Actor):
                 letter.reply_to.settle(answer)
         self.__current = None
         self.__handled += 1
-        # What __took does, without a call and a name for each of millions.
+        # The same as __took, inlined: this runs for every message.
         done = monotonic()
         took_s = done - now
         if took_s > self.__slowest_s or took_s > SLOW_S:
@@ -244,7 +247,7 @@ class LoopActor(pykka.Actor):
     # ------------------------------------------------------------ the end
 
     def __end(self, cause: BaseException | None, last: Letter | None) -> None:
-        """`last` is what it failed on, or the stop."""
+        """End the actor. `last` is the message that it failed on, or the stop."""
         ended = f"{self} has ended"
         self.actor_stopped.set()
         waiting = self.actor_inbox.close(ended)
@@ -255,7 +258,7 @@ class LoopActor(pykka.Actor):
         if self.__timers is not None:
             self.__timers.cancel()
         self.__tell_owner(cause, last, waiting)
-        # Answers come last: whoever has one finds the actor gone and its owner told.
+        # Answers come last: a sender that gets one finds the actor ended and its owner notified.
         if last is not None and last.reply_to is not None:
             self.__answer_last(last.reply_to, cause)
         for letter in waiting:
@@ -269,7 +272,7 @@ class LoopActor(pykka.Actor):
                 self.on_stop()
             else:
                 self.on_failure(type(cause), cause, cause.__traceback__)
-        except BaseException as error:  # noqa: BLE001 - the actor is ending as it is; nothing may stop that half-way
+        except BaseException as error:  # noqa: BLE001 - nothing may interrupt the end of an actor
             self.__log(error, "on_stop" if cause is None else "on_failure")
 
     def __log(self, error: BaseException, what: str) -> None:
@@ -298,7 +301,7 @@ class LoopActor(pykka.Actor):
         elif isinstance(cause, Exception):
             reply.abandon(cause)
         else:
-            # Raised in the asker's task as it is, a SystemExit would end the loop, a CancelledError the wrong task.
+            # Raised unchanged in the sender's task, a SystemExit would end the loop, a CancelledError the wrong task.
             dead = pykka.ActorDeadError(f"{self} was ended by {type(cause).__name__}")
             dead.__cause__ = cause
             reply.abandon(dead)

@@ -1,7 +1,7 @@
-"""The answer to an ask: awaited on an event loop, or waited for on a thread that has none.
+"""Future of an ask: awaited on an event loop, or waited for on a thread without one.
 
-Rules: it is settled once, from any thread; any number may wait, on any loop or thread, and may give up waiting;
-nobody blocks a loop with it; one that nobody can settle any more is abandoned, so that no one waits for ever.
+Rules: a future is settled once, from any thread. Any number of callers may wait on any loop or thread, and may stop
+waiting. Waiting never blocks a loop. A future that cannot be settled any more is abandoned: no caller waits forever.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import queue
 import sys
 import threading
-from asyncio import _get_running_loop as running_loop  # says None where get_running_loop() raises
+from asyncio import _get_running_loop as running_loop  # returns None where get_running_loop() raises
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
@@ -31,7 +31,7 @@ class LoopFuture(pykka.Future[Any]):
     _abandoned = False
 
     def __init__(self) -> None:
-        # Not pykka's: every ask makes a future, and hardly any gets a hook.
+        # pykka's own __init__ is not called: every ask makes a future, and few get a hook.
         self._watchers: list[Watcher] = []
         self._tries = count()
 
@@ -53,31 +53,31 @@ class LoopFuture(pykka.Future[Any]):
             raise queue.Full
 
     def abandon(self, error: BaseException) -> None:
-        """Settle it in place of one who is gone. Should that one answer after all, nobody listens any more."""
+        """Settle the future for an actor that has ended. A late answer is ignored."""
         if self.settle(None, error, error.__traceback__):
             self._abandoned = True
 
     def settle(self, value: Any, error: BaseException | None = None, traceback: TracebackType | None = None) -> bool:
-        """False: it has been settled before. Whoever counts first wins, which needs no lock."""
+        """Settle the future. Return False if it was settled before. The first call wins, without a lock."""
         if self._get_hook is not None or next(self._tries):
             return False
         self._outcome = (value, error, traceback)
         while self._watchers:
             try:
                 watcher = self._watchers.pop(0)
-            except IndexError:  # the last one gave up just now
+            except IndexError:  # the last watcher was just removed
                 break
             watcher(self)
         return True
 
     def watch(self, watcher: Watcher) -> None:
-        """Have it called once, when settled, on the thread that settles."""
+        """Call `watcher` once, when the future is settled, on the thread that settles it."""
         self._watchers.append(watcher)
         if self._outcome is not None and self._unwatch(watcher):
             watcher(self)
 
     def _unwatch(self, watcher: Watcher) -> bool:
-        """False: it was called, or is about to be."""
+        """Remove a watcher. Return False if it was called or is about to be."""
         try:
             self._watchers.remove(watcher)
         except ValueError:
@@ -135,10 +135,10 @@ def _wake(waiter: asyncio.Future[None], _: LoopFuture) -> None:
     if running_loop() is loop:
         _release(waiter)
     else:
-        with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
+        with suppress(RuntimeError):  # that loop is closed
             loop.call_soon_threadsafe(_release, waiter)
 
 
 def _release(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():  # else whoever waited was cancelled
+    if not waiter.done():  # else the waiting task was cancelled
         waiter.set_result(None)

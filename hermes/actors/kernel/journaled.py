@@ -106,7 +106,7 @@ _COMMITTED = _WriteEnded(error=None)
 
 
 class JournaledActor(LoopActor, Generic[Mail, Step]):
-    """`Mail` is what causes a write, `Step` what it leads to."""
+    """Actor with state in the journal. `Mail` causes a write; `Step` is its content."""
 
     __slots__ = ("_load_state", "_stash", "_write", "journal", "stage")
 
@@ -166,7 +166,7 @@ class JournaledActor(LoopActor, Generic[Mail, Step]):
 
     @property
     def unfinished_write(self) -> Mail | None:
-        """The mail whose write has no known outcome."""
+        """Return the mail whose write has no known outcome."""
         return None if self._write is None else self._write[0]
 
     @property

@@ -1,12 +1,12 @@
-"""What waits for an actor: ordinary mail, and a control lane that overtakes it.
+"""Mailbox of an actor: ordinary mail, and a control lane that overtakes it.
 
-Rules: an idle inbox holds no queue; it is filled from any thread and emptied on the actor's loop; once closed it
-takes nothing and says so to whoever tells or asks; what was put is either taken or returned by `close`, never lost.
+Rules: an idle inbox has no queue. Any thread may fill it; only the actor's loop empties it. A closed inbox refuses
+mail and reports that to the sender. Every letter is either taken or returned by `close`, never lost.
 """
 
 from __future__ import annotations
 
-from asyncio import _get_running_loop as running_loop  # says None where get_running_loop() raises
+from asyncio import _get_running_loop as running_loop  # returns None where get_running_loop() raises
 from collections import deque
 from functools import partial
 from time import monotonic
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorDied:
-    """Told to an actor's owner when the actor has ended, whatever the end was."""
+    """Notice to an actor's owner that the actor has ended, for any reason."""
 
     ref: ActorRef[Any]
     name: str
     cause: BaseException | None  # None: a clean stop
     message: object | None  # the one it failed on
-    unhandled: tuple[object, ...]  # told messages that were still waiting, in order; whoever asked was answered
+    unhandled: tuple[object, ...]  # waiting messages without a reply, in order; asks were answered
 
 
 _CONTROL = frozenset({_ActorStop, ActorDied})
@@ -49,10 +49,10 @@ class Letter(Envelope[Any]):
         self.sent = monotonic()
 
     def __repr__(self) -> str:
-        return f"<Letter {type(self.message).__name__}>"  # what it says is nobody's business
+        return f"<Letter {type(self.message).__name__}>"  # the content is private
 
     def dismiss(self, reason: str, *, stopped: bool) -> bool:
-        """Answer whoever asked: `stopped` if it was for a stop, else ActorDeadError. False: nobody asked."""
+        """Answer the sender: `stopped` for a stop, else ActorDeadError. Return False if no reply is expected."""
         if self.reply_to is None:
             return False
         if type(self.message) is _ActorStop:
@@ -62,7 +62,7 @@ class Letter(Envelope[Any]):
         return True
 
     def refuse(self, reason: str) -> None:
-        """Nobody is there to read it: answer whoever asked, raise ActorDeadError to whoever told."""
+        """Answer an ask with ActorDeadError; raise it for a letter without a reply."""
         if not self.dismiss(reason, stopped=False):
             raise ActorDeadError(reason)
 
@@ -73,25 +73,25 @@ class Inbox:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._drain: Drain | None = None
-        self._due = True  # the dispatcher has been told, or need not be yet: it is not open
+        self._due = True  # the dispatcher is notified, or the inbox is not open yet
         self._control: deque[Letter] | None = None  # never empty
-        self._first: Letter | None = None  # most of the time one is all there is, and a deque takes 600 bytes
+        self._first: Letter | None = None  # mostly the only letter; a deque takes 600 bytes
         self._rest: deque[Letter] | None = None  # never empty
-        self._closed = ""  # why, once it is
+        self._closed = ""  # the reason; empty: open
 
     def open(self, drain: Drain) -> None:
-        """Have `drain` called on the loop whenever something waits, and once to begin with."""
+        """Open the inbox. `drain` is called on the loop once at the start, and whenever mail waits."""
         self._drain = drain
         self._dispatcher.add(drain)
 
     def put(self, letter: Letter, /) -> None:
-        """From any thread. A closed inbox answers whoever asks, and raises ActorDeadError to whoever tells."""
+        """Add a letter, from any thread. A closed inbox refuses it (`Letter.refuse`)."""
         if running_loop() is not self._dispatcher.loop:
             self._put_from_afar(letter)
         elif self._closed:
             letter.refuse(self._closed)
         elif not self._due and type(letter.message) not in _CONTROL:
-            # As _receive would, in short: most mail finds an inbox where nothing waits.
+            # Short form of _receive: most mail finds an empty inbox.
             assert self._drain is not None
             self._first = letter
             self._due = True
@@ -100,7 +100,7 @@ class Inbox:
             self._receive(letter)
 
     def take(self) -> Letter | None:
-        """The next one. None: nothing waits, and the next to come has the inbox drained again."""
+        """Return the next letter. None: the inbox is empty, and the next letter schedules a drain."""
         if self._control is not None:
             return self._take_control(self._control)
         letter = self._first
@@ -115,13 +115,13 @@ class Inbox:
         return letter
 
     def pass_turn(self) -> None:
-        """Be drained again after the others that are due."""
+        """Schedule another drain, after the other actors that are due."""
         if self._drain is not None:
             self._dispatcher.add(self._drain)
 
     def close(self, reason: str) -> list[Letter]:
-        """Take nothing any more. Returns what was waiting."""
-        with self._dispatcher.lock:  # another thread has left its letter by now, or finds the inbox closed
+        """Close the inbox and return the waiting letters."""
+        with self._dispatcher.lock:  # other threads have added their letters, or find the inbox closed
             self._closed = reason
         self._due = True
         self._dispatcher.collect()
@@ -136,13 +136,13 @@ class Inbox:
         return len(self._control or ()) + (self._first is not None) + len(self._rest or ())
 
     def oldest_s(self) -> float:
-        """How long the one that was sent first has been waiting."""
+        """Return how long the oldest letter has been waiting."""
         heads = (self._control[0] if self._control else None, self._first)
         sent = [head.sent for head in heads if head is not None]
         return monotonic() - min(sent) if sent else 0.0
 
     def is_stopping(self) -> bool:
-        """It is closed, or a stop waits in it."""
+        """Return whether the inbox is closed or contains a stop."""
         return bool(self._closed) or any(type(letter.message) is _ActorStop for letter in self._control or ())
 
     # ------------------------------------------------------------ in and out

@@ -1,4 +1,4 @@
-"""The address of a LoopActor: pykka's, straight to the inbox, with a stop that can be awaited."""
+"""Reference to a LoopActor: a pykka reference that puts mail into the inbox directly, with an awaitable stop."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ class LoopRef(ActorRef[A]):
         return answer.get(timeout=timeout) if block else answer
 
     def stop(self, *, block: bool = True, timeout: float | None = None) -> Any:
-        """True once it has stopped, False if it was dead already; not blocking, a future of that."""
+        """Stop the actor. Return True when it has stopped, False if it had ended; if not `block`, a future."""
         return self.ask(_ActorStop(), block=block, timeout=timeout)

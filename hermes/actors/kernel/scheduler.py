@@ -1,9 +1,9 @@
-"""Whose turn it is: the actors of one event loop that have mail.
+"""Dispatcher: runs the actors of one event loop that have mail.
 
-All of them share one callback on the loop, and that callback ends after a few milliseconds: sockets, timers and
-tasks get their turn however many actors are busy, and a burst to thousands of them costs one wake-up.
+All actors share one callback on the loop, which ends after a few milliseconds. So sockets, timers and tasks run
+however many actors are busy, and a burst of mail to thousands of actors costs one wake-up.
 
-What belongs to an actor is touched on its loop's thread only, without locks. Mail from other threads is left here.
+Actor state is used on its loop's thread only, without locks. Mail from other threads is queued here.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Dispatcher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.slice_s = SLICE_S  # a simulation, where real time must not count, has one message in each
-        self.lock = threading.RLock()  # reentrant, so that a finalizer that tells cannot lock itself out
+        self.slice_s = SLICE_S  # a simulation ignores real time: one message per slice
+        self.lock = threading.RLock()  # reentrant: a finalizer may send a message while the lock is held
         self._due: deque[Drain] = deque()
         self._left: deque[Callable[[], None]] = deque()
         self._scheduled = False
 
     @classmethod
     def here(cls) -> Dispatcher:
-        """That of the loop this thread runs. RuntimeError: it runs none."""
+        """Return the dispatcher of this thread's running loop. Raises RuntimeError if there is none."""
         loop = asyncio.get_running_loop()
         dispatcher: Dispatcher | None = getattr(_here, "dispatcher", None)
         if dispatcher is None or dispatcher.loop is not loop:
@@ -45,16 +45,19 @@ class Dispatcher:
         return dispatcher
 
     def add(self, drain: Drain) -> None:
-        """On the loop: have it called after those that are due already."""
+        """Schedule a drain after those that are already due. Call on the loop."""
         self._due.append(drain)
         if not self._scheduled:
             self._schedule()
 
     def leave(self, deliver: Callable[[], None]) -> None:
-        """From another thread, holding the lock: have it called on the loop. RuntimeError: the loop is closed."""
+        """Queue a call for the loop. Call from another thread with the lock held.
+
+        Raises RuntimeError if the loop is closed.
+        """
         self._left.append(deliver)
         if not self._scheduled:
-            self._scheduled = True  # before the call: the loop may be done with it before the call returns
+            self._scheduled = True  # before the call: the loop may run it before the call returns
             try:
                 self.loop.call_soon_threadsafe(self._run, context=Context())
             except RuntimeError:
@@ -63,12 +66,12 @@ class Dispatcher:
                 raise
 
     def collect(self) -> None:
-        """Deliver what other threads have left."""
+        """Deliver the calls that other threads have queued."""
         while self._left:
             self._left.popleft()()
 
     def _schedule(self) -> None:
-        # In a context of its own: a handler must not see the variables of whoever happened to tell first.
+        # In its own context: a handler must not see the context variables of the first sender.
         self.loop.call_soon(self._run, context=Context())
         self._scheduled = True
 
@@ -81,6 +84,6 @@ class Dispatcher:
             while due and now < until:
                 now = due.popleft()(now, until)
         finally:
-            self._scheduled = False  # before the look, so that what is left meanwhile is seen or schedules itself
+            self._scheduled = False  # before the check: later mail is either seen or schedules itself
             if due or self._left:
                 self._schedule()

@@ -1,4 +1,4 @@
-"""The timers one actor has set, kept so that they can be cancelled with it."""
+"""Timers of one actor, which are cancelled at its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Timers:
         self._sweep_at = _FEW
 
     def add(self, handle: TimerHandle, now: float) -> None:
-        """Keep it. Those that rang or were cancelled go when the number has doubled, so that adding stays cheap."""
+        """Add a timer. Expired and cancelled ones are removed when the number has doubled, so adding stays cheap."""
         if len(self._handles) >= self._sweep_at:
             self._handles = [kept for kept in self._handles if not kept.cancelled() and kept.when() > now]
             self._sweep_at = max(_FEW, 2 * len(self._handles))

@@ -1,6 +1,6 @@
 """Processes of a shim's command: start, count, signal and reap them."""
 
-# ruff: noqa: PLC0415, PTH109, PTH119, SIM105 - what few shims need is loaded by those, and contextlib by none
+# ruff: noqa: PLC0415, PTH109, PTH119, SIM105 - load rare modules where needed, and contextlib never
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterator
 else:
-    import _signal as signal  # the public module makes enumerations of all its numbers: 0.8 MB
+    import _signal as signal  # the public module builds enumerations: 0.8 MB
 
 ORDER = b"hermes-process 3"
-MARK = b"HERMES_PROCESS"  # in the environment of all that a command starts: its id. For when the shim is gone
+MARK = b"HERMES_PROCESS"  # environment variable with the process id; finds processes whose shim is gone
 _RESTORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGUSR1", "SIGCHLD")
 _TERMINAL_SIZE = (40, 120)
 BOX_FDS = (100, 101)  # bubblewrap's options and its filter; a test compares them with the sandbox's
 
 
 class ShimOrder:
-    """The daemon's order: what to run, as fields that end with NUL."""
+    """The daemon's order to run a command, as fields that end with NUL."""
 
     def __init__(self, raw: bytes) -> None:
         fields = raw.split(b"\0")
         if fields[0] != ORDER or fields[-1] != b"end":
-            raise ValueError("the order did not arrive whole")
+            raise ValueError("the order is incomplete")
         numbers = [int(field) for field in fields[1:7]]
         self.terminal = bool(numbers[0])
         self.segment_bytes, self.memory_max, self.processes_max, self.output_max, count = numbers[1:]
         self.command_hash = fields[7].decode()
-        # Of a sandbox: what goes into two descriptors that the program inherits. Empty without one.
+        # Contents of the two descriptors that a sandboxed program inherits. Empty without a sandbox.
         self.box = {
             number: bytes.fromhex(field.decode())
             for number, field in zip(BOX_FDS, fields[8:10], strict=True)
@@ -51,12 +51,12 @@ class ShimCommand:
     def __init__(self, order: ShimOrder) -> None:
         self.order = order
         self.pid = 0
-        self.ended: tuple[int | None, int | None] | None = None  # its code, or its signal
-        self.input = -1  # where to write for it: a terminal's other side, or the FIFO, only to keep it open
+        self.ended: tuple[int | None, int | None] | None = None  # exit code or signal
+        self.input = -1  # our side of the terminal, or the FIFO, which is only kept open
         self.output = -1
 
     def start(self) -> None:
-        """Raises OSError with what the system says about it."""
+        """Start the command. Raises OSError with the system's message."""
         if self.order.terminal:
             self.output, theirs = _terminal()
             self.input, stdin = self.output, theirs
@@ -68,7 +68,7 @@ class ShimCommand:
         failed, failure = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            self._become(stdin, theirs, failure)
+            self._exec(stdin, theirs, failure)
         for descriptor in {stdin, theirs, failure}:
             os.close(descriptor)
         problem = b"".join(iter(lambda: os.read(failed, 4096), b""))
@@ -78,8 +78,8 @@ class ShimCommand:
             raise OSError(problem.decode("utf-8", "replace"))
         os.set_blocking(self.output, False)
 
-    def _become(self, stdin: int, output: int, failure: int) -> None:
-        """In the new process. It never comes back from here."""
+    def _exec(self, stdin: int, output: int, failure: int) -> None:
+        """Execute the command in the forked process. Never returns."""
         where = self.order.cwd
         try:
             os.setsid()
@@ -92,7 +92,7 @@ class ShimCommand:
                 os.dup2(source, descriptor)
             for name in _RESTORED:
                 signal.signal(getattr(signal, name), signal.SIG_DFL)
-            _volunteer_for_the_oom_killer()
+            _raise_oom_score()
             for descriptor, content in self.order.box.items():
                 _memory_file(descriptor, content)
             os.chdir(where)
@@ -106,16 +106,16 @@ class ShimCommand:
             os._exit(127)
 
     def reap(self) -> list[int]:
-        """Collect the dead. Those of its processes that are children of the shim: without any it is all over."""
+        """Reap zombies, and return the running children of the shim: if there are none, the command is over."""
         if self.ended is None:
             self.ended = _how_it_ended(self.pid)
         left, gone = self._children()
         while self.ended is not None and gone and not left:
-            left, gone = self._children()  # one that ended after the list was made has left its own to the shim
+            left, gone = self._children()  # the shim may have adopted children of a process that just ended
         return left
 
     def _children(self) -> tuple[list[int], int]:
-        """Those that run, and how many were collected."""
+        """Return the running children, and the number of reaped ones."""
         left, gone = [], 0
         for child in children(os.getpid()):
             if child == self.pid:
@@ -130,7 +130,7 @@ class ShimCommand:
         return left, gone
 
     def members(self) -> Iterator[Member]:
-        """All living processes of the command, however deep."""
+        """Yield all running processes of the command."""
         waiting, seen = [os.getpid()], set()
         while waiting:
             for pid in children(waiting.pop()):
@@ -142,9 +142,10 @@ class ShimCommand:
                         yield member
 
     def signal(self, *numbers: int) -> None:
-        """To the group, and to each process that left it. SIGKILL to a sandbox's monitor ends all that is in it.
+        """Send signals to the group, and to each process that left it.
 
-        Any other signal to the monitor or its init would do the same, so it goes to the processes below them.
+        Any signal to a sandbox's monitor or init kills the whole sandbox. So only SIGKILL is sent to them; other
+        signals go to the processes below them.
         """
         if self.order.box and signal.SIGKILL not in numbers:
             keepers = {self.pid, *children(self.pid)}
@@ -162,7 +163,7 @@ class ShimCommand:
 def send(how: Callable[[int, int], None], target: int, number: int) -> None:
     try:
         how(target, number)
-    except (ProcessLookupError, PermissionError):  # gone; or it runs as somebody else
+    except (ProcessLookupError, PermissionError):  # gone; or it runs as another user
         pass
 
 
@@ -175,7 +176,7 @@ def _memory_file(descriptor: int, content: bytes) -> None:
 
 
 def _how_it_ended(pid: int) -> tuple[int | None, int | None] | None:
-    """Exit code or signal; None while it runs. Its number stays its own, but for systems without waitid (macOS)."""
+    """Return exit code or signal; None while it runs. The pid is not released, except without waitid (macOS)."""
     if not hasattr(os, "waitid"):
         waited, status = os.waitpid(pid, os.WNOHANG)
         code = os.waitstatus_to_exitcode(status)
@@ -194,8 +195,8 @@ def _terminal() -> tuple[int, int]:
     return ours, theirs
 
 
-def _volunteer_for_the_oom_killer() -> None:
-    """When memory runs out it shall be the command that goes, not the shim and not the daemon."""
+def _raise_oom_score() -> None:
+    """Make the kernel kill the command first when memory runs out, not the shim or the daemon."""
     try:
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(descriptor, b"500")

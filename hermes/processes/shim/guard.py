@@ -20,15 +20,15 @@ else:
     import _signal as signal
 
 _READ_BYTES = 2**16
-_AT_ONCE_BYTES = 2**22  # of output, before other things get their turn
+_MAX_READ_BYTES = 2**22  # of output, before other events are served
 _GRACE_S = 2.0
-_LINGER_S = 0.5  # for what outlives the command, to end by itself
-_GIVE_UP_S = 10.0  # after the first SIGKILL: what is left then cannot be killed
+_LINGER_S = 0.5  # for processes that outlive the command
+_GIVE_UP_S = 10.0  # after the first SIGKILL: the rest cannot be killed
 _ENDING_POLL_S = 0.05
-_MIN_LOOK_S = 0.25
-_MAX_LOOK_S = 6.0
-_LOOK_SHARE = 20  # a look may take this part of the time between two
-_SIGN_EVERY_S = 2.0  # a thousand idle commands: 6 % of a core, nearly all of it for waking up
+_MIN_INSPECT_S = 0.25
+_MAX_INSPECT_S = 6.0
+_INSPECT_SHARE = 20  # an inspection may take 1/20 of the time between two
+_THREADS_EVERY_S = 2.0  # a thousand idle commands: 6 % of a core, mostly for wakeups
 _END_OF_INPUT = b"\x04"
 
 
@@ -38,25 +38,25 @@ class LimitGuard:
         self._order = command.order
         self._spool = Spool(command.order.segment_bytes)
         self._wakeup = wakeup
-        # Read by the shim only when the command sits at a terminal; open before anybody can want to write.
+        # The shim reads the FIFO only for a terminal. It is open before a client can write.
         self._fifo = os.open("stdin", os.O_RDWR | os.O_NONBLOCK) if command.order.terminal else -1
-        self._typed = b""  # for the terminal, which has not taken it yet
+        self._typed = b""  # not yet accepted by the terminal
         self._at_line_start = True
         self._closing = False
         self._open = True  # its output
         self._poller = select.poll()
-        self._reason = ""  # why the shim ended it; empty: it ended by itself
+        self._reason = ""  # why the shim ended the command; empty: it ended by itself
         self._detail = ""
-        self._left: list[str] = []  # names of what outlived the command
+        self._left: list[str] = []  # names of processes that outlived the command
         self._term_at = self._kill_at = self._killed_at = 0.0  # zero: not due
-        self._look_at = self._sign_at = 0.0
-        self._look_every_s = _MIN_LOOK_S
+        self._inspect_at = self._threads_at = 0.0
+        self._inspect_every_s = _MIN_INSPECT_S
         self._cpu = -1
         self._load = -1
         self._threads = 0
 
     def run(self) -> None:
-        """Until nothing of the command is left."""
+        """Guard the command until all its processes have ended."""
         command = self._command
         self._poller.register(self._wakeup, select.POLLIN)
         self._poller.register(command.output, select.POLLIN)
@@ -65,16 +65,16 @@ class LimitGuard:
         try:
             self._load = os.open("/proc/loadavg", os.O_RDONLY)
         except OSError:
-            pass  # no cheap sign of a storm, then
-        left = command.reap()  # what ended before the signals were listened to
+            pass  # then a sudden rise of threads is not detected early
+        left = command.reap()  # processes may have ended before signals were handled
         while command.ended is None or left:
-            for descriptor, event in self._awaited():
+            for descriptor, event in self._poll_events():
                 self._serve(descriptor, event)
             left = command.reap() if self._ending() else left
             self._advance(time.monotonic(), left)
             if self._killed_at and time.monotonic() > self._killed_at + _GIVE_UP_S:
                 break
-        send(os.killpg, command.pid, signal.SIGKILL)  # for systems that do not tell who is left
+        send(os.killpg, command.pid, signal.SIGKILL)  # for systems that cannot list processes
         self._drain()
 
     def exit_status(self) -> dict[str, object]:
@@ -94,33 +94,33 @@ class LimitGuard:
     def _ending(self) -> bool:
         return self._command.ended is not None or bool(self._kill_at or self._term_at)
 
-    def _patience_s(self) -> float:
+    def _timeout_s(self) -> float:
         if self._ending():
             return _ENDING_POLL_S
-        return max(0.0, min(self._look_at, self._sign_at) - time.monotonic())
+        return max(0.0, min(self._inspect_at, self._threads_at) - time.monotonic())
 
-    def _awaited(self) -> list[tuple[int, int]]:
-        patience_s = self._patience_s()
-        due_at = time.monotonic() + patience_s
-        events = self._poller.poll(patience_s * 1000)
-        if self._term_at and self._command.ended is not None:  # what outlives the command has its time to end in
-            self._term_at += max(0.0, time.monotonic() - due_at)  # and had none of it while the machine stood still
+    def _poll_events(self) -> list[tuple[int, int]]:
+        timeout_s = self._timeout_s()
+        due_at = time.monotonic() + timeout_s
+        events = self._poller.poll(timeout_s * 1000)
+        if self._term_at and self._command.ended is not None:  # the linger time excludes suspends of the machine
+            self._term_at += max(0.0, time.monotonic() - due_at)
         return events
 
     def _serve(self, descriptor: int, event: int) -> None:
         if descriptor == self._wakeup:
             for number in os.read(self._wakeup, 4096):
-                self._told(number)
+                self._on_signal(number)
         elif descriptor == self._fifo:
             self._type()
         if descriptor == self._command.output:
             if event & select.POLLOUT:
                 self._type()
-            if event & ~select.POLLOUT and not self._read(_AT_ONCE_BYTES):
+            if event & ~select.POLLOUT and not self._read(_MAX_READ_BYTES):
                 self._poller.unregister(descriptor)
                 self._open = False
 
-    def _told(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         if number == signal.SIGCHLD:
             self._command.reap()
         elif number == signal.SIGUSR1:
@@ -128,44 +128,44 @@ class LimitGuard:
         elif number == signal.SIGTERM:
             if self._command.ended is None and not self._reason:
                 self._reason = "killed"
-            if self._kill_at:  # the second one
+            if self._kill_at:  # second SIGTERM
                 self._kill_at = time.monotonic()
             else:
                 self._term_at = time.monotonic()
 
-    def _read(self, most: int) -> bool:
-        """Store what there is. False when there will be no more."""
-        more = self._store(most)
+    def _read(self, max_bytes: int) -> bool:
+        """Store available output. Return False at its end."""
+        more = self._store(max_bytes)
         limit = self._order.output_max
         if limit and self._spool.total + self._spool.dropped > limit:
-            self._overrun("output", f"it wrote more than {limit} bytes")
+            self._end_over_limit("output", f"it wrote more than {limit} bytes")
         return more
 
-    def _store(self, most: int) -> bool:
-        while most > 0:
+    def _store(self, max_bytes: int) -> bool:
+        while max_bytes > 0:
             try:
                 data = os.read(self._command.output, _READ_BYTES)
             except BlockingIOError:
                 return True
-            except OSError:  # how a terminal ends
+            except OSError:  # the end of a terminal
                 return False
             if not data:
                 return False
             self._spool.add(data)
-            most -= len(data)
+            max_bytes -= len(data)
         return True
 
     def _drain(self) -> None:
-        """What is still in the pipe; without limit, for all who could write to it are gone."""
+        """Store the rest of the output, without a size limit: all writers have ended."""
         deadline = time.monotonic() + _GIVE_UP_S
         before = -1
         while before != self._spool.total + self._spool.dropped and time.monotonic() < deadline:
             before = self._spool.total + self._spool.dropped
-            if not self._store(_AT_ONCE_BYTES):
+            if not self._store(_MAX_READ_BYTES):
                 break
 
     def _type(self) -> None:
-        """From the FIFO to the terminal, no faster than the terminal takes it."""
+        """Copy input from the FIFO to the terminal, as fast as the terminal accepts it."""
         if not self._typed and self._fifo >= 0:
             try:
                 self._typed = os.read(self._fifo, 4096)
@@ -181,7 +181,7 @@ class LimitGuard:
                 self._typed = self._typed[sent:]
             except BlockingIOError:
                 pass
-            except OSError:  # nobody sits there any more
+            except OSError:  # the terminal is closed
                 self._typed, self._closing = b"", False
         busy = bool(self._typed or self._closing)
         if self._open:
@@ -190,7 +190,7 @@ class LimitGuard:
             self._poller.modify(self._fifo, 0 if self._typed else select.POLLIN)
 
     def _close_input(self) -> None:
-        remove("stdin")  # first: whoever comes later shall learn that it is closed
+        remove("stdin")  # first: later writers must see that it is closed
         if not self._order.terminal:
             if self._command.input >= 0:
                 os.close(self._command.input)
@@ -205,7 +205,7 @@ class LimitGuard:
             self._type()
 
     def _advance(self, now: float, left: list[int]) -> None:
-        """What is due: the steps of an end, or a look at what the command uses."""
+        """Do what is due: the next step of an end, or an inspection of the command's resource use."""
         if self._command.ended is not None and left and not (self._term_at or self._kill_at):
             self._term_at = now + _LINGER_S
         if self._term_at and now >= self._term_at:
@@ -217,41 +217,41 @@ class LimitGuard:
             self._command.signal(signal.SIGKILL)
             self._killed_at = self._killed_at or now
             self._kill_at = now + _ENDING_POLL_S
-        if now >= min(self._look_at, self._sign_at):
+        if now >= min(self._inspect_at, self._threads_at):
             self._inspect(now)
 
     def _inspect(self, now: float) -> None:
-        self._sign_at = now + _SIGN_EVERY_S
+        self._threads_at = now + _THREADS_EVERY_S
         threads = self._threads_on_this_machine()
-        most = self._order.processes_max
-        storm = bool(most) and threads > self._threads + most // 4
-        if not storm and now < self._look_at:
+        limit = self._order.processes_max
+        storm = bool(limit) and threads > self._threads + limit // 4
+        if not storm and now < self._inspect_at:
             self._threads = min(threads, self._threads)
             return
         self._threads = threads
         members = list(self._command.members())
         cpu = sum(member.cpu for member in members)
-        self._look_every_s = _MIN_LOOK_S if cpu != self._cpu else min(2 * self._look_every_s, _MAX_LOOK_S)
+        self._inspect_every_s = _MIN_INSPECT_S if cpu != self._cpu else min(2 * self._inspect_every_s, _MAX_INSPECT_S)
         self._cpu = cpu
         self._judge(members)
         spent_s = time.monotonic() - now
-        self._look_at = now + max(self._look_every_s, _LOOK_SHARE * spent_s)
+        self._inspect_at = now + max(self._inspect_every_s, _INSPECT_SHARE * spent_s)
 
     def _judge(self, members: list[Member]) -> None:
         memory, processes = self._order.memory_max, self._order.processes_max
         if processes and len(members) > processes:
-            self._overrun(
+            self._end_over_limit(
                 "processes", f"it had {len(members)} processes at a time, more than the {processes} allowed"
             )
         elif memory and sum(member.resident for member in members) > memory:
             used = sum(proportional(member) for member in members)
             if used > memory:
-                self._overrun("memory", f"it used {used} bytes of memory, more than the {memory} allowed")
+                self._end_over_limit("memory", f"it used {used} bytes of memory, more than the {memory} allowed")
 
-    def _overrun(self, reason: str, detail: str) -> None:
+    def _end_over_limit(self, reason: str, detail: str) -> None:
         if not self._reason:
             self._reason, self._detail = reason, detail
-        self._term_at, self._kill_at = 0.0, time.monotonic()  # also when it was in its grace
+        self._term_at, self._kill_at = 0.0, time.monotonic()  # also during its grace
 
     def _threads_on_this_machine(self) -> int:
         if self._load < 0:

@@ -1,6 +1,6 @@
 """Main program of a shim."""
 
-# ruff: noqa: PLC0415, SIM105, PTH116 - what can fail to load is loaded where it is used, and much else never
+# ruff: noqa: PLC0415, SIM105, PTH116 - load modules that may be missing where they are used; avoid others
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def main() -> None:
         return
     try:
         write_status("state.json", _state(command), lasting=False)
-        _say_ok(report)
+        _report_started(report)
         guard.run()
     except BaseException:
-        command.signal(signal.SIGKILL)  # nobody would find it, or look after it
+        command.signal(signal.SIGKILL)  # it would run without a supervisor
         raise
     remove("stdin")
     write_status("exit.json", guard.exit_status(), lasting=True)
@@ -49,16 +49,16 @@ def main() -> None:
         os.waitpid(command.pid, 0)
 
 
-def _say_ok(report: int) -> None:
+def _report_started(report: int) -> None:
     try:
         os.write(report, b"ok")
     except BrokenPipeError:
-        pass  # the daemon died meanwhile; the next one finds the folder
+        pass  # the daemon died; the next one finds the folder
     os.close(report)
 
 
 def _detach() -> tuple[bytes, int]:
-    """The order, and where to report to; then nothing is left that came from the daemon."""
+    """Return the order and the descriptor for the report. Close all other descriptors of the daemon."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     if os.getsid(0) != os.getpid():
         os.setsid()
@@ -72,7 +72,7 @@ def _detach() -> tuple[bytes, int]:
 
 
 def _signals() -> int:
-    """Where they come out. What a person types at the daemon's terminal is not for the shim."""
+    """Return a descriptor that delivers signals. Signals of the daemon's terminal are ignored."""
     out, into = os.pipe()
     os.set_blocking(out, False)
     os.set_blocking(into, False)
@@ -90,7 +90,7 @@ def _adopt_orphans() -> None:
 
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        pass  # no such system: what leaves the group gets away
+        pass  # not Linux: processes that leave the group are not found
 
 
 def _state(command: ShimCommand) -> dict[str, object]:

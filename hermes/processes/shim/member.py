@@ -1,4 +1,4 @@
-"""Processes as the kernel shows them. Read by shims and by the daemon."""
+"""Reader of process information in /proc, for shims and the daemon."""
 
 # ruff: noqa: PTH208 - pathlib would be loaded by every shim
 
@@ -10,7 +10,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Member:
-    """One process of the command, as /proc/PID/stat has it."""
+    """One process, parsed from /proc/PID/stat."""
 
     __slots__ = ("cpu", "cpu_of_dead", "group", "name", "parent", "pid", "resident", "started", "state")
 
@@ -31,7 +31,7 @@ class Member:
 def look_at(pid: int) -> Member | None:
     try:
         return Member(pid, whole(f"/proc/{pid}/stat"))
-    except (OSError, IndexError):  # it ended meanwhile; or no such system
+    except (OSError, IndexError):  # it has ended; or not Linux
         return None
 
 
@@ -40,13 +40,13 @@ def children(pid: int) -> list[int]:
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             found += [int(child) for child in whole(f"/proc/{pid}/task/{thread}/children").split()]
-    except OSError:  # it, or its thread, ended meanwhile
+    except OSError:  # it, or its thread, has ended
         pass
     return found
 
 
 def below(pid: int) -> list[int]:
-    """Its children, and theirs, however deep."""
+    """Return the pids of all descendants."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
@@ -57,7 +57,7 @@ def below(pid: int) -> list[int]:
 
 
 def proportional(member: Member) -> int:
-    """Its memory, where what it shares is divided among those that share it. Dear, so asked only in doubt."""
+    """Return the memory of a process, with shared pages divided among their users (PSS). Expensive to read."""
     try:
         for line in whole(f"/proc/{member.pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):

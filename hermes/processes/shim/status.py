@@ -10,7 +10,7 @@ _SIZE = 2048
 
 
 def write_status(name: str, values: dict[str, object], *, lasting: bool) -> None:
-    """`lasting`: also when the power goes. A command that runs would not outlive that anyway."""
+    """Replace a status file. `lasting`: sync it to disk, so that it survives a power failure."""
     descriptor = os.open(f"{name}.new", os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, _json(values).encode().ljust(_SIZE))
@@ -22,7 +22,7 @@ def write_status(name: str, values: dict[str, object], *, lasting: bool) -> None
 
 
 def reserve_status(name: str) -> None:
-    """Take its place on the disk now: how the command ended shall be known also when the disk has become full."""
+    """Reserve disk space for a status file, so that a result can be stored even if the disk is full."""
     with open(f"{name}.new", "xb", opener=_private) as file:
         file.write(b" " * _SIZE)
 

@@ -1,0 +1,1 @@
+"""Network of a sandbox: a proxy in the daemon that applies the host list."""

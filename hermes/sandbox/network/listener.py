@@ -1,7 +1,7 @@
 """Listening sockets inside sandboxes, made by a helper process (`net_helper`).
 
 The daemon cannot enter a user namespace itself: it has threads. The helper starts with the first sandbox that has a
-network and lives as long as the daemon.
+network and runs as long as the daemon.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Listeners:
         self._helper: _Helper | None = None
 
     async def open(self, init: int) -> socket.socket:
-        """A socket that listens on the loopback of the sandbox that `init` leads. Raises OSError."""
+        """Return a socket that listens on the loopback of the sandbox of `init`. Raises OSError."""
         async with self._lock:
             try:
                 async with asyncio.timeout(_ANSWER_S):
@@ -42,7 +42,7 @@ class Listeners:
             await asyncio.shield(asyncio.to_thread(helper.close))
 
     def _opened(self, init: int) -> socket.socket:
-        if self._helper is None or not self._helper.lives:
+        if self._helper is None or not self._helper.is_alive:
             self._helper = _Helper()
         namespace = os.open(f"/proc/{init}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -65,12 +65,12 @@ class _Helper:
             )
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def close(self) -> None:
         with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer gets none
+            self.connection.shutdown(socket.SHUT_RDWR)  # unblocks a thread that waits for an answer
         self.connection.close()
         self._process.kill()
         self._process.wait()
@@ -81,7 +81,7 @@ def _asked(connection: socket.socket, namespace: int) -> socket.socket:
     answer, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
     if not descriptors:
         number = answer[0] if answer else 0
-        raise OSError(number, f"no socket in the sandbox: {os.strerror(number)}")
+        raise OSError(number, f"could not open a socket in the sandbox: {os.strerror(number)}")
     made = socket.socket(fileno=descriptors[0])
     made.setblocking(False)
     return made

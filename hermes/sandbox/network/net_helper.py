@@ -1,4 +1,4 @@
-"""The program that opens listening sockets inside sandboxes.
+"""Program that opens listening sockets inside sandboxes.
 
     python -I -S net_helper.py        a stream socket on descriptor 0; requests and answers carry descriptors
 
@@ -40,7 +40,7 @@ def main() -> None:
 def _answer(daemon: socket.socket, libc: ctypes.CDLL, namespace: int, port: int) -> None:
     try:
         owner = fcntl.ioctl(namespace, _NS_GET_USERNS)
-        if os.geteuid() != 0:  # root may enter as it is
+        if os.geteuid() != 0:  # root needs no user namespace to enter
             _enter(libc, owner, _NEW_USER)
         _enter(libc, namespace, _NEW_NET)
         listener = _listener(port)

@@ -41,19 +41,19 @@ class SandboxNetwork:
         return ProxyAttachment(log, await self._proxy.serve(listener, policy=policy, report=_reporter(log)))
 
     async def follow(self, init: int, *, permitted: Iterable[str] = ()) -> None:
-        """The same, for a sandbox that runs on by itself: it is served until its init ends."""
+        """Serve the proxy in a background sandbox until its init ends. Raises OSError."""
         pidfd = os.pidfd_open(init)
         try:
             attachment = await self.attach(init, permitted=permitted)
         except BaseException:
             os.close(pidfd)
             raise
-        task = asyncio.create_task(_until_it_ends(pidfd, attachment))
+        task = asyncio.create_task(_serve_until_end(pidfd, attachment))
         self._followed.add(task)
         task.add_done_callback(self._followed.discard)
 
     async def follow_monitor(self, monitor: int, *, permitted: Iterable[str] = ()) -> None:
-        """The same, by the pid of bubblewrap's monitor. Without an init there is nothing to serve."""
+        """Serve the proxy in a background sandbox, by the pid of its monitor. Does nothing if it has no init."""
         init = await asyncio.to_thread(find_init, monitor, _INIT_S)
         if init is not None:
             await self.follow(init, permitted=permitted)
@@ -89,7 +89,7 @@ def _reporter(log: RefusalLog) -> Report:
     return report
 
 
-async def _until_it_ends(pidfd: int, attachment: ProxyAttachment) -> None:
+async def _serve_until_end(pidfd: int, attachment: ProxyAttachment) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(pidfd, ended.set)

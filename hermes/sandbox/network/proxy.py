@@ -1,21 +1,19 @@
 """Proxy through which the programs in a sandbox reach the network.
 
-A sandbox has a network namespace of its own without any route. It makes a listening socket on its loopback and hands
-that socket to the daemon, which serves this proxy on it.
+A sandbox has its own network namespace without any route. A helper opens a listening socket on its loopback and
+passes that socket to the daemon, which serves this proxy on it.
 
 Rules:
 - CONNECT and absolute-form http only, to hosts on the policy's list or allowed by its `ask`, on the policy's ports.
 - Hosts are names, never addresses. The daemon resolves them; every address must be public, or none is used; the
   connection goes to an address that was judged.
 - A tunnel carries TLS, and its server name (SNI), if there is one, is the host of CONNECT. TLS is not opened, so a
-  server that answers for several hosts can still be asked for another one inside. So can one with Encrypted Client
-  Hello.
+  client can still ask a server of several hosts for another one inside. The same holds for Encrypted Client Hello.
 - A plain connection carries one request, with its Host header set from the address.
 - Time, memory and the number of connections are bounded. Clients that exceed a bound get a refusal.
 
 The proxy connects directly. Like `web_fetch`, it does not use a proxy of the daemon's environment
-(hermes/system/proxy_environment.py):
-that one would resolve the name itself, and no address could be judged.
+(hermes/system/proxy_environment.py). That proxy would resolve the name itself, so no address could be checked.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _REFUSAL_PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkPolicy:
-    """What one sandbox may reach."""
+    """Hosts and ports that one sandbox may reach."""
 
     allowed_hosts: frozenset[str]  # as of host_list.allowed_hosts
     ports: frozenset[int] = PORTS
@@ -101,7 +99,7 @@ class GuardProxy:
     def _forget(self, host: str, done: asyncio.Task[list[str]]) -> None:
         del self._lookups[host]
         if not done.cancelled():
-            done.exception()  # its clients have it, if any are left
+            done.exception()  # mark as retrieved: its clients have it, if any are left
 
 
 class Serving:
@@ -138,13 +136,13 @@ class Serving:
                 continue
             limits = self._proxy.limits
             if len(self._clients) >= limits.clients_per_sandbox or self._proxy.clients >= limits.clients:
-                self._turn_away(client)
+                self._refuse(client)
                 await asyncio.sleep(_REFUSAL_PAUSE_S)
                 continue
             self._start(client)
             await asyncio.sleep(limits.accept_pause_s)
 
-    def _turn_away(self, client: socket.socket) -> None:
+    def _refuse(self, client: socket.socket) -> None:
         self._report(ProxyEvent(kind=EventKind.REFUSED, reason=Reason.TOO_MANY_CLIENTS))
         with client, suppress(OSError):
             client.send(refusal_answer(Reason.TOO_MANY_CLIENTS))

@@ -144,7 +144,7 @@ class ProxyClient:
             raise RequestRefusedError(Reason.NOT_LISTED)
 
     async def _connect(self, request: ProxyRequest) -> socket.socket:
-        """Connect to one of the addresses that were judged. There is no second lookup that could differ."""
+        """Connect to one of the addresses that were judged. A second lookup could return others."""
         try:
             async with asyncio.timeout(self._rules.limits.connect_s):
                 addresses = await self._rules.lookup(request.host)
@@ -203,7 +203,7 @@ class ProxyClient:
             await relay.exchange(request.body_bytes - (len(first) - len(request.head)))
 
     async def _answer(self, refused: RequestRefusedError) -> None:
-        """Send the refusal, then read on for a moment: closing over unread bytes could take the answer back."""
+        """Send the refusal, then read on for a moment: closing over unread bytes could drop the answer."""
         answer = refusal_answer(refused.reason, refused.host, refused.port)
         with suppress(OSError):
             async with asyncio.timeout(_LINGER_S):

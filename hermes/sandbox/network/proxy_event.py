@@ -73,7 +73,7 @@ def sentence(reason: Reason, host: str = "", port: int = 0) -> str:
 def refusal_answer(reason: Reason, host: str = "", port: int = 0) -> bytes:
     """HTTP response for a refused client.
 
-    The sentence is the reason phrase too: many clients show that and no body when CONNECT fails.
+    The sentence is also the reason phrase: when CONNECT fails, many clients show only that.
     """
     text = sentence(reason, host, port)
     head = (
