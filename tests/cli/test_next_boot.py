@@ -91,7 +91,7 @@ def texts(daemon: DaemonProcess, session: str) -> list[str]:
 def test_typed_ahead_message_is_answered_after_the_terminal_closed() -> None:
     with DaemonProcess() as daemon:
         with terminal("chat", HERMES_HOME=str(daemon.home)) as person:
-            session = person.expect("; /quit").split()[1].rstrip(".")
+            session = person.expect("/quit exits").split()[1].rstrip(".")
             person.expect("you> ")
             person.type(f"{ASKED}\n")
             eventually(lambda: in_flight(daemon))
@@ -196,7 +196,7 @@ def test_tail_follows_restart_and_kill_and_ends_with_stop() -> None:
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
         daemon.kill()
-        person.expect("(the daemon stopped: the last one did not stop in order (it was")
+        person.expect("(the daemon stopped: the last daemon was killed or")
         daemon.start()
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
@@ -214,8 +214,8 @@ def test_status_and_stop_report_a_killed_daemon() -> None:
             done = daemon.hermes(command)
             assert done.returncode == 1
             assert "no daemon runs on " in done.stderr
-            assert "the last one did not stop in order (it was killed, or crashed)" in done.stderr
-            assert f"1 session with open work goes on at the next start: {asked['session_id']}" in done.stderr
+            assert "the last daemon was killed or crashed" in done.stderr
+            assert f"1 session with open work resumes at the next start: {asked['session_id']}" in done.stderr
         daemon.start()
         assert daemon.hermes("stop").returncode == 0
-        assert "did not stop in order" not in daemon.hermes("status").stderr
+        assert "was killed or crashed" not in daemon.hermes("status").stderr

@@ -42,7 +42,7 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
     assert 'began with "Anybody here?"' in meanwhile.stdout
     assert f"{session} is suspended: lunch" in meanwhile.stderr
     resumed = hermes("resume", session).stdout
-    assert resumed.startswith(f"Resumed {session}; it is idle now and takes what is said under its id")
+    assert resumed.startswith(f"Resumed {session}; it is idle now and accepts messages sent to its id")
     assert resumed.endswith(" replaced it meanwhile and is unchanged.\n")
     assert "Good morning" in hermes("chat", "-r", session, "-z", "And now?").stdout
     assert json.loads(hermes("storage", "stats", "--json").stdout)["sessions"] == 2
@@ -119,4 +119,4 @@ def test_chat_explains_an_unusable_home(home: Home, hermes: Hermes) -> None:
     (home.data_dir / "state.db").write_text("theirs")
     done = hermes("chat", "-z", "Hello?")
     assert done.returncode == 78
-    assert done.stderr.startswith(f"hermes: the directory {home.data_dir} was made by something else")
+    assert done.stderr.startswith(f"hermes: the directory {home.data_dir} belongs to another program")

@@ -19,7 +19,7 @@ def test_reload_prints_each_change(admin: FakeAdmin, capsys: pytest.CaptureFixtu
     assert main(["reload"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         'log.level: "INFO" -> "DEBUG"',
-        "Only after `hermes restart`:",
+        "These take effect after `hermes restart`:",
         "  api.port: 1 -> 2",
     ]
     assert main(["reload", "--json"]) == 0
@@ -42,7 +42,7 @@ def test_reload_repeats_settings_that_need_a_restart() -> None:
         told = daemon.hermes("reload").stdout.splitlines()
         assert told == [
             "sessions.max_queue: 32 -> 7",
-            "Only after `hermes restart`:",
+            "These take effect after `hermes restart`:",
             "  terminal.timeout_s: 180.0 -> 9.0",
             told[-1],
         ]
@@ -86,7 +86,7 @@ def test_an_api_key_with_a_new_value_needs_a_restart() -> None:
         (daemon.home / "api.key").write_text("b" * 32)
         for _ in range(2):  # each time, as long as it is not in force
             assert daemon.hermes("reload").stdout.splitlines()[:2] == [
-                "Only after `hermes restart`:",
+                "These take effect after `hermes restart`:",
                 "  api.key_file: the file has new contents",
             ]
         assert daemon.hermes("restart").returncode == 0

@@ -71,7 +71,7 @@ def test_a_stranger_gets_a_code_is_let_in_and_out_again(server: TelegramServer, 
 
     daemon.kill()
     daemon.start()
-    assert "let in" in daemon.hermes("pairing", "list").stdout
+    assert "paired" in daemon.hermes("pairing", "list").stdout
     server.say(BOB, BOB, "say again")
     server.until(lambda: server.replies(BOB)[-1] == "again")
     assert daemon.hermes("pairing", "revoke", "telegram", str(BOB)).returncode == 0
@@ -130,7 +130,7 @@ def test_a_post_needs_no_agent_and_says_when_it_has_arrived(server: TelegramServ
     assert there.stdout == f"Delivered to telegram, chat {ANN}.\n"
     assert server.replies(ANN)[1:] == ["from a pipe", "two words"]
     assert "slack is not configured" in daemon.hermes("send", "--platform", "slack", "--chat", "C1", "x").stderr
-    assert "nothing to say" in daemon.hermes("send", "--home").stderr
+    assert "message is empty" in daemon.hermes("send", "--home").stderr
     daemon.terminate()
     assert "no daemon runs" in daemon.hermes("send", "hello").stderr
 

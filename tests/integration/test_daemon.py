@@ -128,7 +128,7 @@ def test_a_store_that_has_vanished_is_refused_and_a_backup_brings_it_back(
         assert done.returncode == 78
         assert "the store of this home is empty" in done.stderr
     shutil.rmtree(store)
-    assert "the store of this home is gone" in daemon.hermes("daemon").stderr
+    assert "the store of this home is missing" in daemon.hermes("daemon").stderr
     shutil.copytree(backup, store)
     daemon.start()
     assert daemon.ask("!count", "A").text == "I was shown 3 messages."
@@ -352,7 +352,8 @@ import os, sys
 from pathlib import Path
 from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
-from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
 from tests.support.scripted_model import ScriptedModel
 home = Path({str(tmp_path)!r}) / "m"
 home.mkdir(mode=0o700)

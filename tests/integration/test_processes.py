@@ -93,7 +93,7 @@ def test_a_process_is_started_listed_written_to_read_and_waited_for(daemon: Daem
     name = start(daemon, "s", "echo begun; read line; echo got $line; exit 3")
     assert f"running  {name}" in tool(daemon, "s", "process", action="list")
     eventually(lambda: "begun" in tool(daemon, "s", "process", action="log", id=name))
-    assert "sent 6 bytes" in tool(daemon, "s", "process", action="submit", id=name, data="hello")
+    assert "Sent 6 bytes" in tool(daemon, "s", "process", action="submit", id=name, data="hello")
     waited = tool(daemon, "s", "process", action="wait", id=name, timeout=10)
     assert "exit code 3" in waited
     assert "got hello" in waited
@@ -126,7 +126,7 @@ def test_another_conversation_does_not_see_it(daemon: DaemonProcess) -> None:
 
 def test_a_wait_ends_when_its_time_is_up(daemon: DaemonProcess) -> None:
     name = start(daemon, "s", "sleep 300")
-    assert "has not ended" in tool(daemon, "s", "process", action="wait", id=name, timeout=0.2)
+    assert "Still running" in tool(daemon, "s", "process", action="wait", id=name, timeout=0.2)
 
 
 def test_a_stop_during_a_wait_ends_the_turn_and_not_the_process(daemon: DaemonProcess) -> None:
@@ -145,17 +145,17 @@ def test_a_stop_during_a_wait_ends_the_turn_and_not_the_process(daemon: DaemonPr
 
 def test_a_dangerous_line_is_stopped_also_when_it_comes_in_pieces_and_after_a_restart(daemon: DaemonProcess) -> None:
     name = start(daemon, "s", "cat")
-    assert "was sent" in tool(daemon, "s", "process", action="write", id=name, data="r")
+    assert "Sent " in tool(daemon, "s", "process", action="write", id=name, data="r")
     daemon.kill()
     daemon.start()
-    assert "was sent" not in tool(daemon, "s", "process", action="submit", id=name, data="m -rf /")
+    assert "Sent " not in tool(daemon, "s", "process", action="submit", id=name, data="m -rf /")
     eventually(lambda: tool(daemon, "s", "process", action="log", id=name).startswith("r\n["))
 
 
 def test_what_is_written_to_a_process_is_judged_as_a_command_would_be(daemon: DaemonProcess) -> None:
     name = start(daemon, "s", "cat")
-    assert "was sent" not in tool(daemon, "s", "process", action="submit", id=name, data="rm -rf /")
-    assert "was sent" in tool(daemon, "s", "process", action="submit", id=name, data="hello")
+    assert "Sent " not in tool(daemon, "s", "process", action="submit", id=name, data="rm -rf /")
+    assert "Sent " in tool(daemon, "s", "process", action="submit", id=name, data="hello")
     eventually(lambda: "hello" in tool(daemon, "s", "process", action="log", id=name))
     assert "rm" not in tool(daemon, "s", "process", action="log", id=name)
 

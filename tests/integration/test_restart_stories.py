@@ -73,7 +73,7 @@ def test_a_turn_that_outlasts_the_drain_goes_on_after_the_restart_in_the_same_se
 
         model.on_request = lambda _: None
         restarted = daemon.hermes("restart", "--reason", "new version")
-        assert "is back" in restarted.stdout
+        assert "has restarted" in restarted.stdout
 
         banner = "Hermes is stopping (restart: new version). It will try to go on with this when it is back."
         assert banner in telegram.replies(ANN)
@@ -192,4 +192,4 @@ def test_a_boot_loop_holds_what_was_open_and_says_so(model: ScriptedModel, teleg
 
         telegram.say(ANN, ANN, "say two")
         telegram.until(lambda: "two" in replies(telegram))
-        assert "answer that first" in str(said_by_people(model.requests[-1]))
+        assert "Answer that message first" in str(said_by_people(model.requests[-1]))

@@ -54,9 +54,9 @@ def test_what_a_person_sends_is_seen_kept_or_said_to_be_missing(
     assert picture["image_url"]["url"] == "data:image/png;base64," + base64.b64encode(PNG).decode()
     lines = without_fences(words["text"]).splitlines()
     assert lines[0] == "what is this?"
-    assert lines[1].startswith("[picture (cat.png, image/png, 1 KB); it is stored as ")
-    assert lines[2].startswith("[file (huge.bin, application/zip, 1.0 MB); it is stored as ")
-    assert "could not be fetched: files of more than 1.0 MB are not taken" in lines[3]
+    assert lines[1].startswith("[picture (cat.png, image/png, 1 KB); stored as ")
+    assert lines[2].startswith("[file (huge.bin, application/zip, 1.0 MB); stored as ")
+    assert "could not be fetched: files larger than 1.0 MB are not accepted" in lines[3]
     [scope] = (daemon.home / "media").iterdir()
     assert len(list(scope.iterdir())) == 2  # nothing of the stranger's
 

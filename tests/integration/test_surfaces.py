@@ -132,7 +132,7 @@ def test_a_message_behind_a_question_is_not_left_waiting_without_a_word(
 ) -> None:
     daemon.ask(script(terminal(f"rm -rf {tmp_path / 'x'}"), "!echo gone"), session="behind")
     later = daemon.ask("how are you?", session="behind")
-    assert "waits its turn" in later.text
+    assert "waits for another turn" in later.text
     assert later.json()["hermes"]["pending"]["kind"] == "approval"
     assert daemon.ask("no", session="behind").text == "gone", "whatever the scripted model makes of a no"
     eventually(lambda: session(daemon, "behind")["session"]["phase"] == "idle")

@@ -58,7 +58,7 @@ def test_a_stop_says_what_is_not_delivered_yet(server: TelegramServer, daemon: D
     server.fail("sendMessage", *[Fault(status=502)] * 50)
     server.say(ANN, ANN, "say later")
     eventually(lambda: "1 to say" in daemon.hermes("ps").stdout)
-    assert "1 message waits to be delivered to a chat" in daemon.hermes("stop").stdout
+    assert "1 message waits for delivery to a chat" in daemon.hermes("stop").stdout
 
 
 def test_the_model_knows_whom_it_talks_to_also_after_a_restart(
@@ -179,7 +179,7 @@ def test_several_turns_are_taken_back_by_a_button_also_after_a_restart(
     server.say(ANN, ANN, "/undo 2")
     server.until(lambda: any(each.keyboard for each in server.history(ANN)))
     question = next(each for each in server.history(ANN) if each.keyboard)
-    assert question.text.startswith("Take back the last 2 turns?")
+    assert question.text.startswith("Undo the last 2 turns?")
     daemon.terminate()  # killed, it might ask again
     daemon.start()
     for _ in range(2):  # in a hurry

@@ -73,7 +73,7 @@ def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
         server.say(ANN, ANN, "and now?")
         answers(server, 2)
         said = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "user"]
-        assert said[0] == words["text"] == f"what is this?\n[picture (image/jpeg, 1 KB); it is stored as {file}]"
+        assert said[0] == words["text"] == f"what is this?\n[picture (image/jpeg, 1 KB); stored as {file}]"
 
 
 def test_a_voice_that_is_being_written_down_holds_up_no_command(server: TelegramServer, model: ScriptedModel) -> None:

@@ -203,7 +203,7 @@ def test_a_broken_tool_call_is_told_to_the_model(
     assert daemon.ask("please read the file", session=session).text
     assert judge.verdict(faults=0)["calls"] == 2, "it does not count these among its faults"
     stored = json.dumps(daemon.request("GET", f"/api/sessions/{session}/messages").json())
-    assert ("not valid JSON" if kind == "malformed_arguments" else "there is no tool") in stored
+    assert ("not valid JSON" if kind == "malformed_arguments" else "Unknown tool") in stored
 
 
 @pytest.mark.parametrize("kind", ["delay", "slow_first_token"])

@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-_SPINS = 200  # rounds of the loop before it sleeps
+_SPIN_S = 0.05  # it yields to the loop for that long before it sleeps between two checks
 
 
 async def until(condition: Callable[[], object], *, rounds: int = 1, within_s: float = 30.0) -> None:
     """Return when the condition has held for this many rounds of the loop in a row."""
-    held = spins = 0
+    held, started = 0, time.monotonic()
     try:
         async with asyncio.timeout(within_s):
             while held < rounds:
-                spins += 1
-                await asyncio.sleep(0 if spins < _SPINS or held else 0.002)
+                spins = held or time.monotonic() - started < _SPIN_S
+                await asyncio.sleep(0 if spins else 0.005)
                 held = held + 1 if condition() else 0
     except TimeoutError:
         raise AssertionError(f"did not become true within {within_s} s: {condition}") from None
