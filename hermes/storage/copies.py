@@ -18,7 +18,7 @@ from hermes.storage.env import DATA_FILE, describe, open_env, require_ours
 from hermes.storage.verify import verify
 from hermes.system.durable_file import sync_directory
 
-PART: Final = "compact.part"  # where a copy grows that will take the place of its original
+PART: Final = "compact.part"  # partial copy, which replaces the original when complete
 
 
 def back_up(env: lmdb.Environment, target: Path) -> None:
@@ -52,7 +52,7 @@ def compact(directory: Path) -> tuple[int, int]:
             part.mkdir(mode=0o700)
             copy_into(env, part / DATA_FILE)
         if problems := verify(part):
-            raise StorageError(f"nothing was changed: the copy is not sound ({problems[0]})")
+            raise StorageError(f"nothing was changed: the copy is damaged ({problems[0]})")
         (part / DATA_FILE).replace(data)
         sync_directory(directory)
         return before, data.stat().st_size
@@ -78,7 +78,7 @@ def clear_away(directory: Path) -> None:
 
 
 def copy_into(env: lmdb.Environment, file: Path) -> None:
-    """All that is stored, without free pages, in a new file."""
+    """Copy the store without its free pages to a new file."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         env.copyfd(descriptor, compact=True)

@@ -83,7 +83,7 @@ from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, take_
 class WritePlan:
     def __init__(self, source: TableSource, *, next_lsn: int, forget_from: bytes, known: Known) -> None:
         self.next_lsn = next_lsn
-        self.forget_from = forget_from  # where the next ForgetSeen starts to look: the table, a space, the key
+        self.forget_from = forget_from  # where the next ForgetSeen starts: table, space, key
         self._undo: Undo = []
         self._stage = StagedWrites(source, self._undo)
         self._rows = Rows(source, self._undo, known)
@@ -107,7 +107,7 @@ class WritePlan:
         return refusal
 
     def set_aside(self, lsn: bytes, session: SessionId, seq: Seq, raw: bytes, problem: str) -> None:
-        """Keep a damaged record's bytes elsewhere; its place in the log says so from now on."""
+        """Move the bytes of a damaged record to the table of bad records. The log gets a BadRecord in its place."""
         if self._stage.get(LOG, lsn) == raw:
             note = (session, seq, BadRecord.__name__, BadRecord(problem=problem))
             self._stage.put(LOG, lsn, codec.seal(lsn, self._pack(note)))
@@ -220,11 +220,11 @@ class WritePlan:
         key = text_key(outgoing.id)
         self._stage.put(OUTBOX, key, codec.seal(key, self._pack(outgoing)))
 
-    # ------------------------------------------------------------ append: the one that must be fast
+    # ------------------------------------------------------------ append: must be fast
 
     def _append(self, append: Append) -> None:
         name = append.session
-        stored, row = self._rows.look(name)
+        stored, row = self._rows.read(name)
         self._require_order(append, row)
         key = row.key if row else session_key(name)
         seq: int = append.expected_seq
@@ -263,7 +263,7 @@ class WritePlan:
         key = text_key(seen.key)
         value = self._stage.get(INBOX, key)
         if value is not None:
-            raise AlreadySeenError(codec.open_as(Seen, key, value))  # or that it is damaged
+            raise AlreadySeenError(codec.open_as(Seen, key, value))  # or DamagedError
         self._stage.put(INBOX, key, codec.seal(key, self._pack(seen)))
 
     def _bind(self, session: bytes, name: SessionId, meant: SessionKey) -> None:
@@ -285,25 +285,25 @@ class WritePlan:
         self._stage.put(INDEX, key, codec.seal(key, lsns))
 
     def _set_due(self, wish: SetDue) -> None:
-        stored, row = self._rows.look(wish.session)
+        stored, row = self._rows.read(wish.session)
         if row is None:
             raise UnknownSessionError(f"there is no session {wish.session} (any more)")
         if wish.expected_seq != row.next_seq:
             raise SequenceConflictError(f"session {wish.session} is at {row.next_seq}, not {wish.expected_seq}")
         self._rows.put(wish.session, stored, replace(row, due=due_place(row.key, wish.due)))
 
-    # ------------------------------------------------------------ the rare ones: these may read a whole table
+    # ------------------------------------------------------------ rare operations: these may read a whole table
 
     def _restore(self, restore: Restore) -> None:
         head = restore.head
         key = session_key(head.id)
-        stored, row = self._look_anyway(head.id)
+        stored, row = self._read_or_missing(head.id)
         if row is not None and restore.epoch < row.epoch:
             raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
         found = dict(self._find(head.id))
         if not found:
             raise UnknownSessionError(f"there is no record of a session {head.id}")
-        self._stage.get(SESSIONS, key)  # where its page is lost it cannot be written: told here, not by the commit
+        self._stage.get(SESSIONS, key)  # raises LostPageError here instead of at the commit
         if head.next_seq != max(found) + 1:
             raise SequenceConflictError(f"session {head.id} is at {max(found) + 1}, not {head.next_seq}")
         self._clear_indexes(key, stored)
@@ -316,13 +316,13 @@ class WritePlan:
     def _erase(self, erase: Erase) -> None:
         name = erase.session
         key = session_key(name)
-        stored, row = self._look_anyway(name)
+        stored, row = self._read_or_missing(name)
         if row is None and (stored is not None or self._stage.get(SESSIONS, key) is None):
             raise UnknownSessionError(f"there is no session {name} (any more)")
         if row is not None and erase.expected_seq not in (None, row.next_seq):
             raise SequenceConflictError(f"session {name} is at {row.next_seq}, not {erase.expected_seq}")
         for lsn in self._lsns(name, row):
-            with suppress(LostPageError):  # then it cannot be taken away either, and nobody knows of it any more
+            with suppress(LostPageError):  # it cannot be deleted either, and nothing refers to it any more
                 self._stage.get(LOG, lsn)
                 self._stage.put(LOG, lsn, None)
                 self._stage.put(BAD, lsn, None)
@@ -336,10 +336,10 @@ class WritePlan:
                 if _session_in(kind, place, value) == name:
                     self._stage.put(table, place, None)
 
-    def _look_anyway(self, session: SessionId) -> Change:
-        """As if there were none, where the row is damaged."""
+    def _read_or_missing(self, session: SessionId) -> Change:
+        """Return the stored and the current row; a damaged row counts as missing."""
         try:
-            return self._rows.look(session)
+            return self._rows.read(session)
         except BadRowError:
             return None, None
 
@@ -352,7 +352,7 @@ class WritePlan:
     def _clear_indexes(self, key: bytes, stored: Row | None) -> None:
         for place, _ in self._stage.scan(INDEX, prefix_of(key)):
             self._stage.put(INDEX, place, None)
-        if stored is None:  # its place is not known: it has to be searched
+        if stored is None:  # its keys are unknown: search them
             for table in (RECENT, DUE):
                 for place, _ in self._stage.scan(table):
                     if session_of_recent(place) == key:
@@ -366,26 +366,26 @@ class WritePlan:
         key = tally_key(tally.day, tally.model, tally.platform, tally.guest)
         try:
             before = self._stage.get(TALLY, key)
-        except LostPageError as error:  # there is no place for it either; the turn it belongs to counts for more
-            logger.error("what was used on {} is not counted: {}", tally.day, error)
+        except LostPageError as error:  # it cannot be written either; the turn matters more
+            logger.error("storage: the usage of {} was not counted: {}", tally.day, error)
             return
         if before is not None:
-            with suppress(DamagedError, UnreadableError):  # it is lost; the count goes on from here
+            with suppress(DamagedError, UnreadableError):  # the earlier count is lost
                 earlier = codec.open_as(Tally, key, before)
                 tally = replace(tally, usage=earlier.usage + tally.usage, turns=earlier.turns + tally.turns)
         self._stage.put(TALLY, key, codec.seal(key, self._pack(tally)))
 
     def _forget(self, forget: ForgetSeen) -> None:
-        for looked, (kind, table, key, value) in enumerate(self._from(self.forget_from)):
-            if looked == forget.limit:
+        for checked, (kind, table, key, value) in enumerate(self._from(self.forget_from)):
+            if checked == forget.limit:
                 self.forget_from = table.encode() + b" " + key
                 return
             if _time_of(kind, key, value) < forget.before:
                 self._stage.put(table, key, None)
-        self.forget_from = b""  # that was the last: next time from the first
+        self.forget_from = b""  # the last one: start with the first next time
 
     def _from(self, place: bytes) -> Iterator[tuple[type[Seen | DeliveredMessage], str, bytes, bytes]]:
-        """What is remembered for a while only, from there on."""
+        """Yield the entries that expire, from a place on."""
         first, _, start = place.partition(b" ")
         for kind, table in ((Seen, INBOX), (DeliveredMessage, SENT)):
             if first in (b"", table.encode()):
@@ -394,7 +394,7 @@ class WritePlan:
 
 
 def bound_sessions(source: TableSource, key: bytes) -> list[bytes]:
-    """The session that a key means: none or one, unless its value is damaged and others say they have it."""
+    """Return the session that a key is bound to: none or one, or all candidates if its value is damaged."""
     try:
         value = source.get(KEYS, key)
         if value is None:
@@ -416,4 +416,4 @@ def _time_of(kind: type[Seen | DeliveredMessage], key: bytes, value: bytes) -> f
     try:
         return codec.open_as(kind, key, value).at
     except (DamagedError, UnreadableError):
-        return 0.0  # it cannot be told from others any more, so it goes with the oldest
+        return 0.0  # damaged: expires with the oldest
