@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 CONFIG = "shutdown:\n  drain_s: 0.2\n"
 SLOW_S = 6  # for a test to come in between
 ASKED = f"!slow {SLOW_S}"
-ANSWER = f"told to take {SLOW_S} seconds"
+ANSWER = f"This answer takes {SLOW_S} seconds"
 
 
 def in_flight(daemon: DaemonProcess) -> bool:

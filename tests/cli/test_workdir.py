@@ -101,4 +101,4 @@ def test_home_directory_cannot_be_trusted(daemon: DaemonProcess, project: Path) 
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == f"hermes: the agent cannot work in {project}: it holds your home directory\n"
+    assert done.stderr == f"hermes: the agent cannot work in {project}: it contains your home directory\n"
