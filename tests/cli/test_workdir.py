@@ -58,7 +58,7 @@ def test_it_is_asked_once_and_the_conversation_keeps_its_directory(daemon: Daemo
         person.type("perhaps\n")
         person.expect(QUESTION)
         person.type("yes\n")
-        session = person.expect("It works in").split()[-4].rstrip(".")
+        session = person.expect("Working directory:").split()[-3].rstrip(".")
         person.expect("you> ")
         person.type("run pwd\n")
         person.expect(f"results: {project}")
@@ -80,7 +80,7 @@ def test_a_refusal_is_remembered_too_and_can_be_taken_back(daemon: DaemonProcess
     with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home)) as person:
         person.expect(QUESTION)
         person.type("no\n")
-        assert "It works in /" not in person.expect("you> ")
+        assert "Working directory:" not in person.expect("you> ")
         person.type("/quit\n")
     assert read_answers(daemon.home)[str(project)] is False
     assert str(project) not in pwd(daemon, project)
