@@ -43,7 +43,7 @@ from hermes.domain.operations import (
     Tally,
 )
 from hermes.domain.records import BadRecord
-from hermes.domain.types import DeliveredMessage, OutboxMessage, Seen, Seq, SessionId, SessionKey
+from hermes.domain.types import DeliveredMessage, Seen, Seq, SessionId, SessionKey
 from hermes.ports.storage import Transaction
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
@@ -58,7 +58,6 @@ from hermes.storage.keys import (
     KEYS,
     LOG,
     NO_LSN,
-    OUTBOX,
     PROCESSES,
     RECENT,
     SENT,
@@ -78,6 +77,7 @@ from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
 from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, take_back
+from hermes.storage.staged_outbox import StagedOutbox
 
 
 class WritePlan:
@@ -88,6 +88,7 @@ class WritePlan:
         self._stage = StagedWrites(source, self._undo)
         self._rows = Rows(source, self._undo, known)
         self._pack = codec.packer()
+        self._outbox = StagedOutbox(self._stage, self._pack)
 
     def add(self, transaction: Transaction) -> HermesError | None:
         """Add a transaction. Return None, or the error if it is refused."""
@@ -144,7 +145,7 @@ class WritePlan:
             case See(seen=seen):
                 self._see(seen)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
-                self._deliver(operation)
+                self._outbox.perform(operation, order=self.next_lsn)
             case _:
                 assert_never(operation)
 
@@ -170,55 +171,6 @@ class WritePlan:
                 self._stage.put(PROCESSES, text_key(name), None)
             case _:
                 assert_never(operation)
-
-    # ------------------------------------------------------------ the outbox
-
-    def _deliver(self, operation: Enqueue | RecordDelivery | MarkDelivered | Cancel) -> None:
-        match operation:
-            case Enqueue(outgoing=outgoing):
-                known = self._outgoing(outgoing.id)
-                if known is None:
-                    self._put_outgoing(replace(outgoing, order=self.next_lsn))
-                elif outgoing.final:
-                    self._put_outgoing(
-                        replace(
-                            outgoing,
-                            order=known.order,
-                            sent=known.sent,
-                            sending=known.sending,
-                            repeated=known.repeated,
-                            superseded=known.superseded,
-                        )
-                    )
-            case RecordDelivery(id=name):
-                if (known := self._outgoing(name)) is not None:
-                    self._put_outgoing(
-                        replace(
-                            known,
-                            sent=operation.sent,
-                            sending=operation.sending,
-                            tries=operation.tries,
-                            problem=operation.problem,
-                            refusals=operation.refusals,
-                            repeated=operation.repeated,
-                            superseded=operation.superseded,
-                        )
-                    )
-            case MarkDelivered(sent=sent):
-                key = text_key(sent.id)
-                self._stage.put(OUTBOX, key, None)
-                self._stage.put(SENT, key, codec.seal(key, self._pack(sent)))
-            case Cancel(id=name):
-                self._stage.put(OUTBOX, text_key(name), None)
-
-    def _outgoing(self, name: str) -> OutboxMessage | None:
-        key = text_key(name)
-        value = self._stage.get(OUTBOX, key)
-        return None if value is None else codec.open_as(OutboxMessage, key, value)
-
-    def _put_outgoing(self, outgoing: OutboxMessage) -> None:
-        key = text_key(outgoing.id)
-        self._stage.put(OUTBOX, key, codec.seal(key, self._pack(outgoing)))
 
     # ------------------------------------------------------------ append: must be fast
 
@@ -331,10 +283,7 @@ class WritePlan:
             self._stage.put(BOUND, place, None)
         self._clear_indexes(key, stored)
         self._rows.put(name, stored, None)
-        for kind, table in ((OutboxMessage, OUTBOX), (DeliveredMessage, SENT)):
-            for place, value in self._stage.scan(table):
-                if _session_in(kind, place, value) == name:
-                    self._stage.put(table, place, None)
+        self._outbox.erase(name)
 
     def _read_or_missing(self, session: SessionId) -> Change:
         """Return the stored and the current row; a damaged row counts as missing."""
@@ -403,13 +352,6 @@ def bound_sessions(source: TableSource, key: bytes) -> list[bytes]:
     except (DamagedError, UnreadableError):
         places = (place.partition(b"\0") for place, _ in source.scan(BOUND))
         return [session for session, _, meant in places if meant == key]
-
-
-def _session_in(kind: type[OutboxMessage | DeliveredMessage], key: bytes, value: bytes) -> SessionId | None:
-    try:
-        return codec.open_as(kind, key, value).session
-    except (DamagedError, UnreadableError):
-        return None
 
 
 def _time_of(kind: type[Seen | DeliveredMessage], key: bytes, value: bytes) -> float:
