@@ -159,7 +159,7 @@ class SearchIndex:
     def close(self) -> None:
         """Close the file. The next use opens it again."""
         with self._lock:
-            self._let_go()
+            self._disconnect()
 
     # ------------------------------------------------------------ queries
 
@@ -256,12 +256,12 @@ class SearchIndex:
 
     def _discard(self) -> None:
         """Delete the files. A kept copy would hold texts that cannot be erased."""
-        self._let_go()
+        self._disconnect()
         self._stale = True
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._database is not None:
             self._database.close()
             self._database = None

@@ -42,7 +42,7 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
 
 def compact(directory: Path) -> tuple[int, int]:
     """Rewrite an unused store without its free pages. Return its size in bytes before and after."""
-    clear_away(directory)
+    remove_partial_copy(directory)
     part = directory / PART
     data = directory / DATA_FILE
     try:
@@ -59,7 +59,7 @@ def compact(directory: Path) -> tuple[int, int]:
     except (lmdb.Error, OSError) as error:
         raise StorageError(f"{directory} was not compacted: {error}") from error
     finally:
-        clear_away(directory)
+        remove_partial_copy(directory)
 
 
 def copy_store(source: Path, target: Path) -> None:
@@ -72,7 +72,7 @@ def copy_store(source: Path, target: Path) -> None:
         raise StorageError(f"{source} cannot be copied: {error}") from error
 
 
-def clear_away(directory: Path) -> None:
+def remove_partial_copy(directory: Path) -> None:
     """Remove files that an interrupted compaction or migration left."""
     shutil.rmtree(directory / PART, ignore_errors=True)
 

@@ -20,7 +20,7 @@ from hermes.domain.operations import Erase
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.types import Epoch
 from hermes.ports.storage import Engine, Transaction
-from hermes.storage.copies import back_up, clear_away
+from hermes.storage.copies import back_up, remove_partial_copy
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
@@ -88,7 +88,7 @@ class LmdbEngine(LmdbReader, Engine):
     @classmethod
     def _opened(cls, directory: Path, map_size_bytes: int, grow_timeout_s: float, *, may_create: bool) -> Self:
         prepare(directory)
-        clear_away(directory)
+        remove_partial_copy(directory)
         env = open_env(directory, map_size_bytes=roomy_map_size(directory, map_size_bytes))
         try:
             if is_older(env, directory):

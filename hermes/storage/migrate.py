@@ -19,7 +19,7 @@ import lmdb
 from loguru import logger
 
 from hermes.domain.errors import StorageError, StorageFormatError
-from hermes.storage.copies import PART, clear_away, copy_into
+from hermes.storage.copies import PART, copy_into, remove_partial_copy
 from hermes.storage.env import DATA_FILE, STORE_FORMAT, describe, open_env, page_problems, write_format
 from hermes.system.durable_file import sync_directory
 
@@ -44,7 +44,7 @@ def kept_copy(directory: Path, number: int) -> Path:
 
 def migrate(directory: Path, *, steps: Mapping[int, Step] = STEPS, to: int = STORE_FORMAT) -> None:
     """Migrate an unused store to a format. Does nothing if it already has that format."""
-    clear_away(directory)
+    remove_partial_copy(directory)
     part = directory / PART
     try:
         with open_env(directory, map_size_bytes=0, readonly=True) as env:
@@ -65,7 +65,7 @@ def migrate(directory: Path, *, steps: Mapping[int, Step] = STEPS, to: int = STO
     except (lmdb.Error, OSError) as error:
         raise StorageError(f"{directory} was not migrated and is unchanged: {error}") from error
     finally:
-        clear_away(directory)
+        remove_partial_copy(directory)
 
 
 def _require_way(directory: Path, number: int, steps: Mapping[int, Step], to: int) -> None:

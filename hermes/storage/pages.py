@@ -47,14 +47,14 @@ class Pages:
     def walk(self, table: bytes, start: bytes) -> Iterator[Pair]:
         """Yield the pairs of the table with that description, in key order from `start`."""
         root = _NUMBER.unpack_from(table, _ROOT_AT)[0]
-        return iter(()) if root == _NO_ROOT else self._below(root, start, 0)
+        return iter(()) if root == _NO_ROOT else self._walk(root, start, 0)
 
     def can_shrink(self, table: bytes, keys: Sequence[bytes]) -> bool:
         """Return whether these sorted keys can be deleted. LMDB merges small pages with damaged neighbours too."""
         root = _NUMBER.unpack_from(table, _ROOT_AT)[0]
-        return root == _NO_ROOT or self._is_firm(root, keys)
+        return root == _NO_ROOT or self._can_delete(root, keys)
 
-    def _is_firm(self, number: int, keys: Sequence[bytes]) -> bool:
+    def _can_delete(self, number: int, keys: Sequence[bytes]) -> bool:
         try:
             page, is_leaf, places = self._read(number)
             if is_leaf:
@@ -69,16 +69,16 @@ class Pages:
         for child in touched:
             end = ends[child]
             inside = keys[bisect_left(keys, firsts[child]) : None if end is None else bisect_left(keys, end)]
-            if not self._is_firm(_child(page, places[child]), inside):
+            if not self._can_delete(_child(page, places[child]), inside):
                 return False
         return True
 
-    def _below(self, number: int, start: bytes, depth: int) -> Iterator[Pair]:
+    def _walk(self, number: int, start: bytes, depth: int) -> Iterator[Pair]:
         try:
             page, is_leaf, places = self._read(number)
             keys = _keys(page, places)
         except (ValueError, struct.error) as error:
-            self._lose(number, error)
+            self._log_lost(number, error)
             return
         if is_leaf:
             yield from (
@@ -87,7 +87,7 @@ class Pages:
         elif depth < _MAX_DEPTH:
             for child, place in enumerate(places):
                 if child + 1 == len(places) or keys[child + 1] > start:  # else all its keys come before `start`
-                    yield from self._below(_child(page, place), start, depth + 1)
+                    yield from self._walk(_child(page, place), start, depth + 1)
 
     def _read(self, number: int) -> tuple[bytes, bool, tuple[int, ...]]:
         try:
@@ -102,7 +102,7 @@ class Pages:
             raise ValueError("its nodes are misplaced")
         return page, flags == _LEAF, places
 
-    def _lose(self, number: int, error: Exception) -> None:
+    def _log_lost(self, number: int, error: Exception) -> None:
         if number not in self._lost:  # log it once
             self._lost.add(number)
             logger.error("storage: page {} cannot be read ({}); its content is skipped", number, error)

@@ -76,7 +76,7 @@ from hermes.storage.keys import (
 from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
-from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, take_back
+from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, roll_back
 from hermes.storage.staged_outbox import StagedOutbox
 
 
@@ -103,7 +103,7 @@ class WritePlan:
         else:
             self._undo.clear()
             return None
-        take_back(self._undo)
+        roll_back(self._undo)
         self.next_lsn, self.forget_from = before
         return refusal
 

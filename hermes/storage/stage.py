@@ -20,7 +20,7 @@ class TableSource(Protocol):
 Undo = list[tuple[dict[Any, Any], Any, Any]]  # mapping, key, previous value
 
 
-def take_back(undo: Undo) -> None:
+def roll_back(undo: Undo) -> None:
     while undo:
         changed, key, before = undo.pop()
         if before is NOTHING:

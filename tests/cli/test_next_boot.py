@@ -91,7 +91,7 @@ def texts(daemon: DaemonProcess, session: str) -> list[str]:
 def test_typed_ahead_message_is_answered_after_the_terminal_closed() -> None:
     with DaemonProcess() as daemon:
         with terminal("chat", HERMES_HOME=str(daemon.home)) as person:
-            session = person.expect("; /quit").split()[1].rstrip(".")
+            session = person.expect(" /quit exits").split()[1].rstrip(".")
             person.expect("you> ")
             person.type(f"{ASKED}\n")
             eventually(lambda: in_flight(daemon))

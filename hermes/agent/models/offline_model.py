@@ -48,8 +48,8 @@ class OfflineModel(Model):
         self._sleep = sleep
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        said, results = _last_said(request.messages)
-        directive, _, argument = said.partition(" ")
+        prompt, results = _current_directive(request.messages)
+        directive, _, argument = prompt.partition(" ")
         match directive:
             case "!fail" if argument.strip() in set(FailureKind):
                 kind = FailureKind(argument.strip())
@@ -62,7 +62,7 @@ class OfflineModel(Model):
             case "!tool":
                 yield _tool_calls(argument, request)
                 return
-        answer = await self._answer(directive, argument, said, results, request.messages)
+        answer = await self._answer(directive, argument, prompt, results, request.messages)
         pause_s = _seconds(argument) / len(answer.split()) if directive == "!slow" else 0.0
         for position, piece in enumerate(_pieces(answer)):
             yield ModelText(text=piece)
@@ -74,7 +74,12 @@ class OfflineModel(Model):
         """Do nothing: there is nothing to close."""
 
     async def _answer(
-        self, directive: str, argument: str, said: str, results: Sequence[str], messages: Sequence[EncodedMessage]
+        self,
+        directive: str,
+        argument: str,
+        prompt: str,
+        results: Sequence[str],
+        messages: Sequence[EncodedMessage],
     ) -> str:
         match directive:
             case "!help" | "!directives":
@@ -96,8 +101,8 @@ class OfflineModel(Model):
         if results:
             return "\n\n".join(["The tools returned:", *results])
         return (
-            f"You said {_quoted(said)}. This conversation has {_count(messages)} and began with "
-            f"{_quoted(_first_said(messages))}. I am not an AI but the built-in offline model; "
+            f"You said {_quoted(prompt)}. This conversation has {_count(messages)} and began with "
+            f"{_quoted(_first_user_text(messages))}. I am not an AI but the built-in offline model; "
             "!directives lists what I can do. For a real one set `model.provider: openai` in config.yaml."
         )
 
@@ -122,24 +127,24 @@ def _read(message: EncodedMessage) -> tuple[str, str]:
     return str(fields.get("role")), str(content or "")
 
 
-def _last_said(messages: Sequence[EncodedMessage]) -> tuple[str, list[str]]:
+def _current_directive(messages: Sequence[EncodedMessage]) -> tuple[str, list[str]]:
     """Return the current directive and the tool results of the previous one."""
-    replies, results, said = 0, [], ""
+    replies, results, prompt = 0, [], ""
     for message in reversed(messages):
         role, text = _read(message)
         if role == "user" and not text.startswith(NOTE_MARK):
-            said = text.strip()
+            prompt = text.strip()
             break
         replies += role == "assistant"
         if role == "tool" and replies == 0:
             results.append(text)
-    lines = [line.strip() for line in said.split("\n", DIRECTIVES_MAX)]
+    lines = [line.strip() for line in prompt.split("\n", DIRECTIVES_MAX)]
     if not replies and not (len(lines) > 1 and all(line.startswith("!") for line in lines)):
-        return said, []
+        return prompt, []
     return (lines[replies] if replies < len(lines) else ""), results[::-1]
 
 
-def _first_said(messages: Sequence[EncodedMessage]) -> str:
+def _first_user_text(messages: Sequence[EncodedMessage]) -> str:
     return next((text.strip() for role, text in map(_read, messages) if role == "user"), "")
 
 
