@@ -182,7 +182,7 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     done = hermes("chat", "-r", "s0", input="")
     assert done.stdout.splitlines() == [
         "you: hello [b]there[/b]\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
-        "s0 went on as s1.",
+        "s0 continues as s1.",
         "Session s1 resumed. Model: offline. /quit exits.",
         "Continue with: hermes chat -r s1",
     ]
@@ -215,7 +215,7 @@ def test_greeting_of_a_session_that_is_not_idle(admin: FakeAdmin, hermes: Hermes
 @pytest.mark.parametrize("leave", ["/quit", "/exit", "/q", "/QUIT"])
 def test_exit_commands(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
     done = hermes("chat", input=f"/help\n{leave}\nnever said\n")
-    assert "/quit, /exit, /q    leave" in done.stdout
+    assert "/quit, /exit, /q    exit" in done.stdout
     assert all(asked.method == "GET" for asked in admin.asked)
 
 

@@ -152,7 +152,7 @@ def test_exit_without_a_daemon_reports_what_is_stored(leave: str) -> None:
             person.press_ctrl_c()
         else:
             person.type(leave)
-        person.expect("(The message is stored, and the answer will be finished")
+        person.expect("(The message is stored and the turn resumes when a daemon runs again")
         person.expect("(never sent: a line)")
         person.expect("Continue with: hermes chat -r ")
     assert person.process.returncode == 0
@@ -196,7 +196,7 @@ def test_tail_follows_restart_and_kill_and_ends_with_stop() -> None:
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
         daemon.kill()
-        person.expect("(the daemon stopped: the last one did not stop in order (it was")
+        person.expect("(the daemon stopped: the last daemon was killed or crashed")
         daemon.start()
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
@@ -214,8 +214,8 @@ def test_status_and_stop_report_a_killed_daemon() -> None:
             done = daemon.hermes(command)
             assert done.returncode == 1
             assert "no daemon runs on " in done.stderr
-            assert "the last one did not stop in order (it was killed, or crashed)" in done.stderr
-            assert f"1 session with open work goes on at the next start: {asked['session_id']}" in done.stderr
+            assert "the last daemon was killed or crashed" in done.stderr
+            assert f"1 session with open work resumes at the next start: {asked['session_id']}" in done.stderr
         daemon.start()
         assert daemon.hermes("stop").returncode == 0
-        assert "did not stop in order" not in daemon.hermes("status").stderr
+        assert "killed or crashed" not in daemon.hermes("status").stderr

@@ -95,7 +95,7 @@ def test_restart_reports_a_refused_start(pool: ThreadPoolExecutor) -> None:
         told = done.stderr.replace("\n", " ")
         assert "it refused to start (exit code 78)" in told
         assert "the Telegram bot's token is missing" in told
-        assert "What was in flight is kept" in told
+        assert "Open work is stored" in told
 
 
 def test_stop_reports_open_work(pool: ThreadPoolExecutor) -> None:
@@ -134,7 +134,7 @@ def test_restart_during_a_stop_is_refused_and_stop_during_a_restart_reported(poo
         daemon.admin.post("/sessions/long/stop")
         done = restart.result()
         assert done.returncode == 1
-        assert "a stop was asked for meanwhile. What was in flight is kept" in done.stderr.replace("\n", " ")
+        assert "a stop was requested meanwhile. Open work is stored" in done.stderr.replace("\n", " ")
         assert "has stopped" in stop.result().stdout
 
 
