@@ -153,7 +153,7 @@ def test_exit_without_a_daemon_reports_what_is_stored(leave: str) -> None:
         else:
             person.type(leave)
         person.expect("(The message is stored and the turn resumes when a daemon runs again")
-        person.expect("(never sent: a line)")
+        person.expect("(not sent: a line)")
         person.expect("Continue with: hermes chat -r ")
     assert person.process.returncode == 0
 
