@@ -1,4 +1,4 @@
-"""What actors cost: LoopActor beside pykka's ThreadingActor, in one run."""
+"""Cost of actors: LoopActor compared with pykka's ThreadingActor in one run."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _thread_actors() -> dict[str, float]:
 def run() -> dict[str, float]:
     figures = {"bytes_per_actor": asyncio.run(_bytes_each())}
     figures |= asyncio.run(_loop_actors())
-    # In a process of its own, whose end is theirs: stopping ten thousand threads can take minutes.
+    # In a separate process, which simply exits: stopping ten thousand threads can take minutes.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         figures |= process.submit(_thread_actors).result()
     figures["tell_ratio"] = figures["tells_per_s"] / figures["threading_tells_per_s"]

@@ -1,4 +1,4 @@
-"""What the approval policy costs: processor time for everyday lines, attack lines, and very long lines."""
+"""Cost of the approval policy: CPU time for everyday commands, attack commands and very long commands."""
 
 from __future__ import annotations
 

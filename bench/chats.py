@@ -1,11 +1,13 @@
-"""500 people write at once, and then one after the other: what the daemon adds to a chat platform's own pace.
+"""Latency that the daemon adds when 500 people write in one burst, and then one after the other.
 
-The daemon is the real one; Telegram and Slack are the tests' fakes, which note when each message was given out, each
-call and each breach of a limit. The model answers after a moment. The time added on the way in is that from a message
-given out to the model being asked; on the way out, that from the last byte of the model's answer to the call that
-says it, less what our own pace would have had it wait: on Telegram 28 calls a second, on Slack, in each of five
-workspaces, twenty new messages at once and then one every 0.15 s. Slack waits for acknowledgements: the time from an
-envelope given out to its acknowledgement is told as it is.
+The daemon is real. Telegram and Slack are the fakes of the tests, which record each delivered message, each call and
+each exceeded limit. The model answers after a short delay.
+
+- Inbound: from the delivery of a message to the model call.
+- Outbound: from the last byte of the answer to the call that sends it, without the wait of our rate limiter. That
+  allows 28 calls per second on Telegram. On Slack, in each of five workspaces, it allows a burst of twenty messages
+  and then one every 0.15 s.
+- Acknowledgement on Slack: from the delivery of an envelope to its acknowledgement.
 """
 
 from __future__ import annotations
@@ -101,10 +103,10 @@ def _daemon(home: Path, model: Model, people: People) -> DaemonProcess:
 
 
 class Round:
-    """Everybody writes once and is answered once."""
+    """One round: each person writes one message and gets one answer."""
 
     def __init__(self, model: Model, people: People, *, name: str, every_s: float) -> None:
-        time.sleep(1.5)  # nobody is owed anything any more, and every chat's second is over
+        time.sleep(1.5)  # all messages are delivered, and the rate limits have recovered
         first_call = len(people.server.calls)
         spoken = people.server.count(people.speaks)
         began = time.monotonic()
@@ -121,8 +123,8 @@ class Round:
 
 
 def _added(people: People, calls: list[Any], answered: Callable[[int], float]) -> Iterator[float]:
-    """For each answer: how much later it was said than it might have been."""
-    full_at: dict[str, float] = {}  # when a lane may take all at once again that it may
+    """Yield the delay of each answer beyond what the rate limiter requires."""
+    full_at: dict[str, float] = {}  # when a lane has its full burst again
     for call in calls:
         if call.method not in people.paced:
             continue
@@ -133,20 +135,20 @@ def _added(people: People, calls: list[Any], answered: Callable[[int], float]) -
         full_at[spoken.lane] = max(call.at, full) + people.every_s
 
 
-# ---------------------------------------------------------------- people, and where they write
+# ---------------------------------------------------------------- people and their platforms
 
 
 class Spoken(NamedTuple):
     chat: int
-    lane: str  # whose calls share a limit
+    lane: str  # its calls share a rate limit
 
 
 class People(ABC):
     name: str
     secrets: Mapping[str, str]
-    server: Any  # one of the fakes: they have the same methods, but for `say`
-    speaks: str  # the call that says something
-    paced: frozenset[str]  # the calls that share a limit with it
+    server: Any  # a fake platform; all have the same methods except `say`
+    speaks: str  # the call that sends a message
+    paced: frozenset[str]  # the calls that share its rate limit
     every_s: float
     at_once: int = 1
 
@@ -155,10 +157,10 @@ class People(ABC):
 
     @abstractmethod
     def given_out(self) -> Mapping[str, float]:
-        """When the daemon got each text."""
+        """Return the time at which the daemon got each text."""
 
     def acknowledged_s(self) -> Sequence[float]:
-        """How long each message waited to be acknowledged, where the platform counts that."""
+        """Return the time until each acknowledgement; empty if the platform has none."""
         return ()
 
     @abstractmethod
@@ -227,7 +229,7 @@ class SlackPeople(People):
 
 
 class Watch:
-    """Asks the daemon whether it is well, again and again, and remembers the longest that it took to say so."""
+    """Health probe: requests /health repeatedly and records the longest response time."""
 
     def __init__(self, address: str) -> None:
         self.slowest_s = 0.0
@@ -252,7 +254,7 @@ class Watch:
 
 
 class Model:
-    """Answers after a moment with what was said, and notes when it was asked and when it had answered."""
+    """Model that echoes the message after a short delay and records the time of request and answer."""
 
     def __init__(self) -> None:
         self.base_url = ""

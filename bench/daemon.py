@@ -1,6 +1,4 @@
-"""How long the daemon takes to be ready, with nothing stored, with 100,000 sessions and with 1,000 open turns among
-them, and what it weighs idle.
-"""
+"""Startup time of the daemon with an empty store, 100,000 sessions and 1,000 open turns, and its idle memory."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def run() -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
         empty, full = Path(folder, "e"), Path(folder, "f")
         full.mkdir(mode=0o700)
-        _start(full)  # makes the home its own
+        _start(full)  # creates the home
         fill(full / "store", STORED)
         _start(full), _start(empty)  # warms the page cache for both
         pairs = [(_start(empty), _start(full)) for _ in range(STARTS)]
@@ -52,13 +50,13 @@ def run() -> dict[str, float]:
 
 
 def _start_with_pending(home: Path, round_: int) -> float:
-    """As after a kill: a thousand sessions with a turn in flight, none of them seen before."""
+    """Return the startup time after a kill: 1,000 new sessions have an open turn."""
     fill(home / "store", PENDING, first=STORED + round_ * PENDING, pending=True)
     return _start(home)[0]
 
 
 def _start(home: Path) -> tuple[float, float]:
-    """Seconds from exec to ready, and the resident bytes then."""
+    """Return the seconds from exec to ready, and the resident bytes afterwards."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("HERMES_")}
     environ |= {"HERMES_HOME": str(home), "HERMES_API_PORT": "0", "HERMES_LOG_LEVEL": "WARNING"}
     began = time.perf_counter()
@@ -69,7 +67,7 @@ def _start(home: Path) -> tuple[float, float]:
         line = daemon.stdout.readline()
         took = time.perf_counter() - began
         assert b"ready" in line, line
-        time.sleep(0.3)  # idle is what is measured, not the last steps of the start
+        time.sleep(0.3)  # measure idle memory, after the last steps of the start
         rss = resident_bytes(daemon.pid)
         daemon.terminate()
         daemon.stdout.read()
@@ -82,7 +80,7 @@ def resident_bytes(pid: int) -> float:
 
 
 def fill(store: Path, sessions: int, *, first: int = 0, pending: bool = False) -> None:
-    """That many sessions with one turn each, finished or not, as the daemon itself would have stored them."""
+    """Store sessions with one turn each, finished or pending, as the daemon would."""
     engine = LmdbEngine.open(store)
     try:
         for start in range(first, first + sessions, BATCH):

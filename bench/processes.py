@@ -1,8 +1,8 @@
-"""What looking after 1,000 live background processes costs: real shims and commands, real actors, a real store.
+"""Cost of supervising 1,000 background processes, with real shims, commands, actors and store.
 
-The commands sleep. The processor time is of this process alone, which does what the daemon does for them: a look at
-the machine every five seconds, a heartbeat to each actor, their listening ports now and then. What the shims
-themselves use is counted beside it.
+The commands sleep. The CPU time is that of this process, which does the work of the daemon: one sample of the machine
+every five seconds, a heartbeat to each actor, and sometimes the listening ports. The CPU time of the shims is
+separate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.processes.stage import ProcessFixture
 PROCESSES = 1000
 AT_ONCE = 8
 HEARTBEAT_S = 5.0
-BEATS = 8  # two of them look for listening ports, too
+BEATS = 8  # two of them also read the listening ports
 _SESSION = Session(
     id=SessionId("bench"),
     key=SessionKey("bench"),
@@ -52,7 +52,7 @@ _SESSION = Session(
 
 def run() -> dict[str, float]:
     raise_descriptor_limit()
-    logger.disable("hermes")  # two lines for each process
+    logger.disable("hermes")  # it logs two lines per process
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
         return asyncio.run(_measure(Path(folder)))
 
@@ -81,7 +81,7 @@ async def _measure(folder: Path) -> dict[str, float]:
         began = time.perf_counter()
         await _start_all(desk)
         started_s = time.perf_counter() - began
-        while any(row.looks < 8 for row in board):  # the first looks ask for ports, too  # noqa: ASYNC110
+        while any(row.looks < 8 for row in board):  # the first samples also read the ports  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         handles = [row.handle for row in board if row.handle is not None]
         shims = await asyncio.to_thread(_shim_ticks, handles)

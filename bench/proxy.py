@@ -1,8 +1,8 @@
-"""Cost of the sandbox's network proxy: processor time per MB and per connection, and the same without it.
+"""Cost of the sandbox's network proxy: CPU time per MB and per connection, compared with direct transfers.
 
-One other process is both client and server. Its transfers go directly or through the proxy in this process, in turns,
-so that a slow minute of the machine meets both. The tunnels carry a real ClientHello and then plain bytes: TLS itself
-would cost the two ends much more, and the proxy nothing.
+Another process is both client and server. Its transfers alternate between a direct connection and the proxy in this
+process, so that a slow phase of the machine affects both. The tunnels carry a real ClientHello and then plain bytes:
+TLS would add cost to the two ends, but not to the proxy.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def _measure() -> dict[str, float]:
     serving = await proxy.serve(listener, policy=policy, report=lambda _: None)
 
     async def job(port: int, count: int, size: int) -> tuple[float, float, float]:
-        """Wall time, processor time of this process, processor time of the peer."""
+        """Return wall time, CPU time of this process, and CPU time of the peer."""
         ours = time.process_time()
         orders.write(json.dumps([port, count, size]).encode() + b"\n")
         wall, theirs = json.loads(await answers.readline())
@@ -67,7 +67,7 @@ async def _measure() -> dict[str, float]:
                 "cpu_us_per_connection": 1e6 * short[1] / CONNECTIONS,
                 "connection_ms": 1e3 * short[0] / CONNECTIONS,
                 "direct_connection_ms": 1e3 * direct_short[0] / CONNECTIONS,
-                "cpu_to_direct": through[1] / direct[2],  # what both ends use by themselves
+                "cpu_to_direct": through[1] / direct[2],  # CPU time of both ends
                 "connection_cpu_to_direct": short[1] / direct_short[2],
             }.items():
                 figures.setdefault(name, []).append(value)
@@ -83,7 +83,7 @@ async def _resolve(_: str) -> list[str]:
 
 
 def _peer() -> None:
-    """Serve bytes on loopback and fetch them, as the lines of the standard input say."""
+    """Serve bytes on loopback and fetch them, as requested by lines on standard input."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     threading.Thread(target=_serve, args=(listener,), daemon=True).start()
     server_port = listener.getsockname()[1]

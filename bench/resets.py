@@ -1,7 +1,7 @@
-"""What the reset clock costs with 100,000 sessions stored: real directory, sessions and store, a clock that jumps.
+"""Cost of session resets with 100,000 stored sessions: real directory, sessions and store, simulated clock.
 
-A look when nothing is due, which comes a few times a minute for ever; a look that finds 1,000 sessions due, until the
-last of them is reset; and the one time that all sessions are looked through, because there is another policy.
+Measures a check when nothing is due, which runs a few times per minute; a check that finds 1,000 due sessions, until
+the last one is reset; and the review of all sessions after a change of the policy.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from hermes.supervision.policy import RestartIntensity
 IDLE_S = 86400.0
 DUE = 1000
 LOOKS = 200
-_NONE_DUE = STORED / 2  # sessions are a second apart from 0 on
+_NONE_DUE = STORED / 2  # sessions are one second apart, starting at 0
 _SOME_DUE = IDLE_S + DUE - 1
 
 
 def run() -> dict[str, float]:
-    logger.disable("hermes")  # a line for each reset
+    logger.disable("hermes")  # it logs one line per reset
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
         store = Path(folder, "store")
         fill(store, STORED)
@@ -90,7 +90,7 @@ async def _measure(store: Path) -> dict[str, float]:
         cpu = time.process_time()
         for _ in range(LOOKS):
             resets.tell(Tick())
-            await journal.fetch(lambda reader: reader.due_at(SessionId("nobody")))  # as a look reads
+            await journal.fetch(lambda reader: reader.due_at(SessionId("nobody")))  # the read of a check
         look_s = (time.process_time() - cpu) / LOOKS
 
         now = _SOME_DUE

@@ -1,8 +1,8 @@
 """Cost of the sandbox: a command that does nothing, and a file read, with and without it.
 
-The real tools run in turns, so that a slow moment of the machine meets all of them. It measures as the user who runs
-it: a root daemon drops to another user for each command, which costs more (`as_root` says which it was). Without a
-working sandbox there is nothing to measure, and no figure.
+The real tools alternate, so that a slow phase of the machine affects all of them. It measures as the current user: a
+root daemon switches to another user for each command, which costs more (`as_root` tells which). Without a working
+sandbox there are no figures.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def _measure(sandbox: Sandbox, home: Path) -> dict[str, float]:
 
 
 def _difference(one: list[float], other: list[float]) -> float:
-    """The median of the rounds' differences: both were measured right after one another."""
+    """Return the median of the differences per round, whose two values were measured one after the other."""
     return statistics.median(a - b for a, b in zip(one, other, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What a live session costs before it has a transcript: memory, mail, stopping."""
+"""Cost of a live session without a transcript: memory, messages, stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def _measure() -> dict[str, float]:
         clock=time.time,
         new_session=lambda _: SessionId("unused"),
         tell_directory=lambda _: None,
-        limits=lambda: limits,  # the same for all of them, as the directory gives it
+        limits=lambda: limits,  # shared by all sessions, as in the directory
         resets=cast("Any", SimpleNamespace(due=never_due)),
         was_reset=cast("Any", None),
         deliver=lambda _: None,
@@ -68,7 +68,7 @@ def _start(services: SessionServices, number: int) -> ActorRef[SessionActor]:
 
 
 def _session(number: int) -> Session:
-    """As it comes from disk: strings of its own, nothing shared."""
+    """Return a session as read from disk: it shares no strings with others."""
     id_ = SessionId(f"20261116_101010_{number:08x}")
     key = SessionKey(f"agent:main:api:dm:{id_}")
     return begin(id_, SessionStarted(at=1e9 + number, key=key, source=Source(platform="api"), reason="first message"))
@@ -81,7 +81,7 @@ async def _settle(refs: list[ActorRef[SessionActor]]) -> None:
 
 
 async def _tell_rate(refs: list[ActorRef[SessionActor]]) -> float:
-    """Round robin, each message through the machine, until the last one is handled."""
+    """Send messages round robin through the state machine, until the last one is handled."""
     nothing = Post(event=StopTurn(reason="bench", turn=TurnId("none")))
     began = time.perf_counter()
     for _ in range(ROUNDS):

@@ -1,6 +1,6 @@
-"""How fast is the journal? Durable appends of 64 writers at once, grouped and one commit each, in the same run.
+"""Throughput of the journal: durable appends of 64 concurrent writers, with group commit and with single commits.
 
-The store is made under the current directory, on the disk it would live on: a memory file system syncs for nothing.
+The store is created in the current directory, because syncs cost nothing on a memory file system.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hermes.storage.verify import verify
 
 WRITERS = 64
 ROUNDS = 7
-GROUPED = 200  # appends of each writer in a round
+GROUPED = 200  # appends per writer and round
 ALONE = 10
 
 
@@ -75,12 +75,12 @@ def _appends(engine: LmdbEngine) -> dict[str, float]:
 
 
 async def _round(engine: LmdbEngine, name: str, appends: int, backlog: Backlog) -> tuple[float, float, int]:
-    """Appends a second, CPU seconds of the whole process, commits. Every writer waits for each of its commits."""
+    """Return appends per second, CPU seconds of the process, and commits. Each writer waits for its commits."""
     journal = ActorJournal(engine, on_fatal=_fail, backlog=backlog)
     work = [_appends_of(f"{name}_{n:02}", appends, engine.epoch) for n in range(WRITERS)]
     commits = engine.stats().commits
     gc.collect()
-    gc.freeze()  # the prepared work is no part of what is measured
+    gc.freeze()  # excludes the prepared work from the measurement
     began, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*(_write(journal, transactions) for transactions in work))
     elapsed, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -102,7 +102,7 @@ def _fail(failure: StorageFailedError) -> None:
 
 
 def _appends_of(name: str, count: int, epoch: Epoch) -> list[Transaction]:
-    """A person's messages arrive in one session: record, row, place among the recent ones, pending."""
+    """Return appends of one session, as for messages of a person: record, row, recent list and pending list."""
     record = _record()
     head = Session(
         id=SessionId(f"20261116_120000_{name}"),

@@ -1,7 +1,7 @@
-"""What a turn costs early and late in a session: CPU of the daemon for a turn with a tool call, journal and all.
+"""Cost of a turn early and late in a session: CPU time of the daemon for a turn with a tool call.
 
-The model is a server of its own that asks for one tool and then answers; the daemon's own CPU time is counted, over
-the same number of turns at the beginning of a session and after 2,000 messages.
+The model is a separate server that requests one tool call and then answers. The CPU time covers the same number of
+turns at the start of a session and after 2,000 messages.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ async def _talk(address: str, key: str, pid: int) -> dict[str, float]:
 
 
 def _cpu_s(pid: int) -> float:
-    time.sleep(0.05)  # what the last turn left to do is done
+    time.sleep(0.05)  # let the last turn finish its remaining work
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 

@@ -75,7 +75,7 @@ def banner(boot: Boot, config: Config) -> str:
     if not config.chat.restart_banner:
         return ""
     clean = boot.stopped or boot.first
-    return "Hermes is back." if clean else "Hermes is back. It had not stopped cleanly; what was open goes on."
+    return "Hermes is back." if clean else "Hermes is back. It had not stopped cleanly; open work is resumed."
 
 
 def boot_loop_notice(boot: Boot) -> str:

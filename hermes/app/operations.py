@@ -184,7 +184,7 @@ class DaemonOperations(Operations):
             await asyncio.to_thread(self._check_config)
         except ConfigError as error:
             raise BadInputError(
-                f"the daemon goes on as it is: it could not come back with this configuration. {error}"
+                f"the daemon was not restarted: it could not start with this configuration. {error}"
                 f"{_started_without(error)}",
                 code="bad_configuration",
             ) from error

@@ -31,10 +31,18 @@ _SIZE_MAX: Final = 1 << 20
 class Unfit(StrEnum):
     """Reasons why an agent never works in a directory, trusted or not."""
 
-    ROOT = "it is the root directory"
-    HOME = "it holds your home directory"
-    HERMES = "it holds Hermes' own files, or is among them"
-    NAME = "its name is not valid UTF-8"
+    ROOT = "root"  # the root directory
+    HOME = "home"  # contains the home directory of the user
+    HERMES = "hermes"  # contains Hermes' own directories, or is inside one
+    NAME = "name"  # its name is not valid UTF-8
+
+
+_UNFIT_TEXTS: Final = {
+    Unfit.ROOT: "it is the root directory",
+    Unfit.HOME: "it contains your home directory",
+    Unfit.HERMES: "it contains Hermes' own files, or is inside their directory",
+    Unfit.NAME: "its name is not valid UTF-8",
+}
 
 
 def unfit(directory: Path, *, person: Path, own: Iterable[Path]) -> Unfit | None:
@@ -50,6 +58,10 @@ def unfit(directory: Path, *, person: Path, own: Iterable[Path]) -> Unfit | None
     except UnicodeEncodeError:
         return Unfit.NAME
     return None
+
+
+def explain_unfit(reason: Unfit) -> str:
+    return _UNFIT_TEXTS[reason]
 
 
 def home_directory() -> Path:
@@ -121,7 +133,7 @@ class WorkingDirectories:
         if not directory.is_dir():
             raise BadInputError(f"{directory} is not a directory.", param="path")
         if reason := unfit(directory, person=home_directory(), own=self.own):
-            raise BadInputError(f"{directory} cannot be a working directory: {reason}.", param="path")
+            raise BadInputError(f"{directory} cannot be a working directory: {explain_unfit(reason)}.", param="path")
         write_workdir(folder, str(directory))
         return str(directory)
 

@@ -59,9 +59,7 @@ class Reception:
         self._transcribe = transcribe
         self._fetch_within_s = fetch_within_s
         self._turnstile = asyncio.Semaphore(_AT_ONCE)
-        self._heard_lately: dict[
-            str, str
-        ] = {}  # a message that is not taken at once comes again, and so does its file
+        self._heard_lately: dict[str, str] = {}  # a message that is retried brings its file again
 
     async def message(self, inbound: Inbound, marker: str) -> EncodedMessage:
         """`marker` is that of the message's fences."""

@@ -10,8 +10,8 @@ import unicodedata
 from functools import lru_cache
 
 _ACCENTS = re.compile("[\u0300-\u036f]+")
-_UNFIT = re.compile("[\0\ud800-\udfff]")  # what SQLite cannot take
-# Written without spaces: each sign becomes a word of its own, and what is asked for a sequence of them.
+_UNFIT = re.compile("[\0\ud800-\udfff]")  # characters that SQLite cannot store
+# Scripts without spaces: each character becomes a word, and a query a sequence of words.
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3"
     "\uf900-\ufaff\U00020000-\U0003ffff])"

@@ -1,11 +1,11 @@
 """Keeps the search index up to date with the journal.
 
 Rules:
-- The index says how far it is; nothing is remembered here. An index that was made anew is filled from the beginning.
-- Reading some of the journal and taking it in is one piece of work that nothing of ours comes between. So a session
-  that is forgotten after it was erased from the journal stays forgotten.
-- The journal comes first: while no search waits, most of the time is left to others. Work waits a moment for more
-  of it, and a failure is tried again later, never passed on.
+- The index stores its position; the follower stores nothing. A rebuilt index is filled from the start of the journal.
+- Reading a batch of the journal and indexing it is one step under a lock. So a session that is removed after it was
+  erased from the journal stays removed.
+- The journal has priority: while no search waits, the follower pauses after each batch. It waits briefly for more
+  records before it starts. A failure is retried later and never raised.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from hermes.domain.errors import HermesError, StoppingError, StorageError, Unkno
 from hermes.domain.records import BadRecord, Record
 from hermes.domain.types import Seq, SessionId
 from hermes.search.index import Indexed, SearchIndex
-from hermes.search.said import texts_of
+from hermes.search.message_text import texts_of
 
-Written: TypeAlias = tuple[int, SessionId, Seq, Record | BadRecord]  # the place in the whole journal first
-ReadAfter: TypeAlias = Callable[[int, int], Sequence[Written]]  # blocking: up to so many records beyond that place
+Written: TypeAlias = tuple[int, SessionId, Seq, Record | BadRecord]  # the position in the journal first
+ReadAfter: TypeAlias = Callable[[int, int], Sequence[Written]]  # blocking: (position, maximum number of records)
 LineageRoot: TypeAlias = Callable[[SessionId], SessionId]  # blocking; UnknownSessionError: erased meanwhile
 
 BATCH = 500
-REST = 4.0  # times what a batch took is the pause after it, while no search waits
+REST = 4.0  # the pause after a batch is this many times its duration, while no search waits
 
 
 class IndexFollower:
@@ -42,7 +42,7 @@ class IndexFollower:
         lineage_root: LineageRoot,
         debounce_s: float = 0.5,
         retry_s: float = 10.0,
-        follow_s: float = 60.0,  # without a search or a nudge, look so often
+        follow_s: float = 60.0,  # interval without a search or a nudge
     ) -> None:
         self._index = index
         self._read_after = read_after
@@ -51,14 +51,14 @@ class IndexFollower:
         self._retry_s = retry_s
         self._follow_s = follow_s
         self._work = asyncio.Lock()
-        self._wanted = asyncio.Event()  # there may be something new
-        self._hurry = asyncio.Event()  # somebody waits for it
+        self._wanted = asyncio.Event()  # there may be new records
+        self._hurry = asyncio.Event()  # a search waits
         self._waiting: list[asyncio.Future[None]] = []
-        self._served: list[asyncio.Future[None]] = []  # those whom the present round is for
-        self.position = 0  # in the journal, as far as is known
-        self.building = False  # there is more to take in
+        self._served: list[asyncio.Future[None]] = []  # searches that wait for the current round
+        self.position = 0  # last known position in the journal
+        self.building = False  # there are more records to index
         self._stopping = False
-        self._trusted = False  # whether index and journal were compared
+        self._trusted = False  # index and journal were compared
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -66,13 +66,13 @@ class IndexFollower:
         self._task = asyncio.create_task(self._follow(), name="search index follower")
 
     async def stop(self) -> None:
-        """Stop after the current piece of work. The next start indexes the rest."""
+        """Stop after the current batch. The next start indexes the rest."""
         self._stopping = True
         self._wanted.set()
         self._hurry.set()
         if self._task:
             await self._task
-        self._release(StoppingError("the search index is no longer kept up to date"))
+        self._release(StoppingError("the search index has stopped"))
         await asyncio.to_thread(self._index.close)
 
     def nudge(self) -> None:
@@ -82,7 +82,7 @@ class IndexFollower:
     async def caught_up(self) -> None:
         """Wait until everything written before this call is indexed. Raises StoppingError."""
         if self._stopping:
-            raise StoppingError("the search index is no longer kept up to date")
+            raise StoppingError("the search index has stopped")
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
         self._wanted.set()
@@ -106,7 +106,7 @@ class IndexFollower:
             self._hurry.clear()
             self._served, self._waiting = self._waiting, []
             if await self._caught_up():
-                _tell(self._served, None)
+                _resolve(self._served, None)
                 continue
             self._waiting = self._served + self._waiting
             if not self._stopping:
@@ -118,7 +118,7 @@ class IndexFollower:
             return await self._catch_up()
         except HermesError as error:
             logger.warning("search index: could not update: {}", error)
-        except Exception:  # noqa: BLE001 - outermost: what is derived must not take the daemon down, nor end unnoticed
+        except Exception:  # noqa: BLE001 - outermost loop: the derived index must not stop the daemon
             logger.exception("search index: could not update")
         return False
 
@@ -132,7 +132,7 @@ class IndexFollower:
         while not self._stopping:
             began = loop.time()
             async with self._work:
-                more = await asyncio.to_thread(self._take_in)
+                more = await asyncio.to_thread(self._index_batch)
             self.building = more
             if more:
                 await self._rest(REST * (loop.time() - began))
@@ -148,11 +148,11 @@ class IndexFollower:
             if not self._stopping:
                 await self._pause(seconds)
 
-    def _take_in(self) -> bool:
-        """Index the next part of the journal. Return whether there may be more. Blocking."""
+    def _index_batch(self) -> bool:
+        """Index the next batch of the journal. Return whether there may be more. Blocking."""
         position = self._index.position()
         if not self._trusted and position and not self._read_after(position - 1, 1):
-            # It knows more than the journal: that is an older copy, put back, or what was last in it was erased.
+            # The index is ahead of the journal: a backup was restored, or the last records were erased.
             self._index.clear()
             position = self._index.position()
         self._trusted = True
@@ -169,7 +169,7 @@ class IndexFollower:
     def _entries(self, written: Sequence[Written]) -> Iterator[Indexed]:
         roots: dict[SessionId, SessionId | None] = {}
         for _, session, seq, record in written:
-            for said in texts_of(record):
+            for message in texts_of(record):
                 if session not in roots:
                     roots[session] = self._root(session)
                 if root := roots[session]:
@@ -177,10 +177,10 @@ class IndexFollower:
                         session=session,
                         root=root,
                         seq=seq,
-                        at=said.at,
-                        role=said.role,
-                        text=said.text,
-                        platform=said.platform,
+                        at=message.at,
+                        role=message.role,
+                        text=message.text,
+                        platform=message.platform,
                     )
 
     def _root(self, session: SessionId) -> SessionId | None:
@@ -191,12 +191,12 @@ class IndexFollower:
 
     def _release(self, error: HermesError | None) -> None:
         waiting, self._waiting = self._waiting, []
-        _tell(waiting, error)
+        _resolve(waiting, error)
 
 
-def _tell(waiting: Sequence[asyncio.Future[None]], error: HermesError | None) -> None:
+def _resolve(waiting: Sequence[asyncio.Future[None]], error: HermesError | None) -> None:
     for future in waiting:
-        if future.done():  # whoever waited has left
+        if future.done():  # the search was cancelled
             continue
         if error:
             future.set_exception(error)

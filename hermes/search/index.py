@@ -1,11 +1,11 @@
 """Full-text index of all messages, in one SQLite file beside the store.
 
 Rules:
-- The file is derived: everything in it is in the journal. When it is missing, damaged or of another version it is
-  made anew, its position is 0, and whoever follows the journal fills it again. It is never a reason not to start.
-- What is taken in and how far the journal was read are one transaction.
-- What a person types never reaches SQLite as syntax.
-- Calls block and may come from any thread, one at a time; never from the event loop.
+- The file is derived from the journal. If it is missing, damaged or of another version, it is created again with
+  position 0, and the follower fills it. It never prevents a start.
+- New entries and the new position are one transaction.
+- Typed text never reaches SQLite as syntax.
+- Calls block. They may come from any thread, one at a time, but never from the event loop.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from hermes.search.sqlite import (
 T = TypeVar("T")
 
 FILE_NAME: Final = "search.sqlite3"
-MAX_TEXT_CHARS: Final = 20_000  # of one message; what comes after is not found
+MAX_TEXT_CHARS: Final = 20_000  # of one message; the rest is not searchable
 _FORMAT: Final = "1"
-_CANDIDATES: Final = 5_000  # the latest places that are compared: to rank all of a common word takes too long
+_CANDIDATES: Final = 5_000  # the latest matches that are ranked: ranking all matches of a common word takes too long
 _PAGE: Final = 200
 
 _SCHEMA: Final = """
@@ -63,12 +63,12 @@ _COLUMNS: Final = "id, session, root, seq, at, role, platform, text"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
     session: SessionId
-    root: SessionId  # the oldest ancestor: what a conversation keeps through all compressions
+    root: SessionId  # the oldest ancestor, which identifies the conversation across compressions
     seq: Seq
     at: float
     role: str
     text: str
-    platform: str = ""  # empty: the one that the session's last entry had
+    platform: str = ""  # empty: that of the last entry of the session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ class Hit:
     at: float
     role: str
     platform: str
-    snippet: str  # what was found stands between snippet.OPEN and snippet.CLOSE
-    score: float  # the higher the better; to be compared within one answer only
+    snippet: str  # matches stand between snippet.OPEN and snippet.CLOSE
+    score: float  # higher is better; comparable within one result only
 
 
 class SearchIndex:
-    """The index. Its file is opened on first use."""
+    """Search index. Its file is opened on first use."""
 
     def __init__(self, directory: Path, *, trigrams: bool = True) -> None:
         self.path = directory / FILE_NAME
@@ -92,7 +92,7 @@ class SearchIndex:
         self._trigrams = False
         self._lock = threading.Lock()
         self._database: sqlite3.Connection | None = None
-        self._stale = False  # it was made anew since the position was last asked for
+        self._stale = False  # recreated since the last call of `position`
 
     # ------------------------------------------------------------ filling
 
@@ -118,7 +118,7 @@ class SearchIndex:
         self._run(write, otherwise=None)
 
     def forget(self, session: SessionId) -> None:
-        """Remove what was said in a session: it is found no more. `tidy` removes the last traces from the file."""
+        """Remove the messages of a session from the results. `tidy` removes the last traces from the file."""
 
         def write(database: sqlite3.Connection) -> None:
             rows = database.execute("SELECT id, text FROM entries WHERE session = ?", (session,)).fetchall()
@@ -136,7 +136,7 @@ class SearchIndex:
         self._run(write, otherwise=None)
 
     def tidy(self) -> None:
-        """After something was forgotten: FTS5 keeps its words until all parts of an index are merged.
+        """Remove the words of forgotten messages: FTS5 keeps them until all segments of an index are merged.
 
         Takes seconds for a large index.
         """
@@ -157,11 +157,11 @@ class SearchIndex:
             self._discard()
 
     def close(self) -> None:
-        """It can be used again; that opens it."""
+        """Close the file. The next use opens it again."""
         with self._lock:
-            self._let_go()
+            self._disconnect()
 
-    # ------------------------------------------------------------ asking
+    # ------------------------------------------------------------ queries
 
     def search(
         self,
@@ -172,9 +172,9 @@ class SearchIndex:
         role: str | None = None,
         since: float | None = None,
     ) -> list[Hit]:
-        """The best hits, one for each conversation; or all that are in the conversation which `session` is a part of.
+        """Return the best hits: one per conversation, or all in the conversation of `session`.
 
-        Of a word that is everywhere, only the last few thousand places are compared.
+        Of a very common word, only the last few thousand matches are ranked.
         """
         parsed = parse(query)
         if not parsed.groups or limit < 1:
@@ -200,14 +200,14 @@ class SearchIndex:
     # ------------------------------------------------------------ the file
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """Do it; on a damaged file make a new one, and answer as that would."""
+        """Run `work`. If the file is damaged, recreate it and return `otherwise`."""
         with self._lock:
             try:
                 return work(self._opened())
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise translated(error, self.path) from error
-                logger.warning("the search index is damaged ({}) and is made anew", error)
+                logger.warning("search index: damaged, rebuilding it: {}", error)
                 self._discard()
                 return otherwise
 
@@ -218,7 +218,7 @@ class SearchIndex:
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise
-                logger.warning("the search index cannot be used ({}) and is made anew", error)
+                logger.warning("search index: unusable, rebuilding it: {}", error)
                 self._discard()
                 self._database = self._connect()
         return self._database
@@ -243,7 +243,7 @@ class SearchIndex:
         database.execute("PRAGMA secure_delete = ON")
         database.execute("PRAGMA cache_size = -16000")
         self._trigrams = self._wants_trigrams and has_trigrams(database)
-        # Folding and tokens are only alike under the same Unicode tables.
+        # Folding and tokens depend on the Unicode tables.
         version = f"{_FORMAT} unicode-{unicodedata.unidata_version} trigrams-{self._trigrams:d}"
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         if not tables:
@@ -252,16 +252,16 @@ class SearchIndex:
                     database.execute(statement)
                 set_fact(database, "version", version)
         elif "meta" not in tables or get_fact(database, "version") != version:
-            raise OtherVersionError("it is of another version")
+            raise OtherVersionError("it has another version")
 
     def _discard(self) -> None:
-        """Not kept beside: it would hold texts that nobody could be made to forget."""
-        self._let_go()
+        """Delete the files. A kept copy would hold texts that cannot be erased."""
+        self._disconnect()
         self._stale = True
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -294,7 +294,7 @@ class SearchIndex:
 
 
 class _Found:
-    """Hits as they come, best first, until there are enough."""
+    """Collector of hits, best first, up to a limit."""
 
     def __init__(self, *, limit: int, distinct: bool) -> None:
         self.hits: list[Hit] = []
@@ -340,14 +340,14 @@ def _rows(
     role: str | None,
     since: float | None,
 ) -> Iterator[tuple[float, _Row]]:
-    """Score and row of what matches, best first."""
+    """Yield score and row of the matches, best first."""
     conditions, values = [f"{table} MATCH ?"], [expression]
     if session is not None:
         conditions.append(
             "+rowid IN (SELECT id FROM entries WHERE root IN (SELECT root FROM entries WHERE session = ?))"
         )
         values.append(session)
-    if since is not None:  # later entries have higher numbers: nothing before the first one can be new enough
+    if since is not None:  # later entries have higher numbers, so matches before the first one are too old
         [(first,)] = database.execute("SELECT coalesce(min(id), -1) FROM entries WHERE at >= ?", (since,))
         if first < 0:
             return

@@ -1,6 +1,6 @@
-"""What a person types into a search, understood: words, "phrases", -not, OR, and a star at a word's end.
+"""Parser of search queries: words, "phrases", -not, OR, and a star at the end of a word.
 
-Nothing that is typed is an error or reaches the database as syntax. All words must occur, except those joined by OR.
+No input is an error or reaches the database as syntax. All words must occur, except those joined by OR.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hermes.search.fold import fit, fold, spaced
 
 MAX_CHARS: Final = 1000
 MAX_TERMS: Final = 32
-GRAM: Final = 3  # signs; a shorter part of a word cannot be looked up
+GRAM: Final = 3  # characters; a shorter part of a word cannot be found
 
 _TOKEN: Final = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))')
 _WORD: Final = re.compile(r"\w+")
@@ -31,33 +31,33 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    groups: tuple[tuple[Term, ...], ...] = ()  # of each group one must occur
+    groups: tuple[tuple[Term, ...], ...] = ()  # one term of each group must occur
     without: tuple[Term, ...] = ()
 
     def for_words(self) -> str:
-        """As an FTS5 expression over whole words; empty: there is nothing to look for."""
+        """Return an FTS5 expression over whole words; empty if there are no terms."""
         return self._expression(Term.words)
 
     def for_beginnings(self) -> str:
-        """The same, where a word that begins like a term will do."""
+        """Return an FTS5 expression over words that start with a term."""
         return self._expression(lambda term: _quoted(" ".join(spaced(term.text).split())) + "*")
 
     def for_grams(self) -> str:
-        """As an expression over parts of words; empty also when a term is too short for that.
+        """Return an FTS5 expression over parts of words; empty if a term is too short.
 
-        It finds too much, so that the index can be small: what it finds has to be looked at with `occurs_in`.
+        It matches too much, which keeps the index small. Check its matches with `occurs_in`.
         """
         if any(len(term.text) < GRAM for group in self.groups for term in group):
             return ""
         return " AND ".join(f"({' OR '.join(map(_grams, group))})" for group in self.groups)
 
     def occurs_in(self, folded: str) -> bool:
-        """Whether a text has what is looked for, as words or as parts of them."""
+        """Return whether a folded text matches, by words or parts of words."""
         wanted = all(any(term.text in folded for term in group) for group in self.groups)
         return wanted and not any(term.text in folded for term in self.without)
 
     def tokens(self) -> list[str]:
-        """What is to be highlighted: the words of all terms, long ones first."""
+        """Return the words to highlight, long ones first."""
         found = {token for group in self.groups for term in group for token in _WORD.findall(term.text)}
         return sorted(found, key=len, reverse=True)
 
@@ -96,7 +96,7 @@ def _term(phrase: str, word: str) -> Term | None:
 
 
 def _grams(term: Term) -> str:
-    """Enough of the term's grams to cover it."""
+    """Return trigrams that cover the term."""
     last = len(term.text) - GRAM
     starts = sorted({*range(0, last, GRAM), last})
     return "(" + " AND ".join(_quoted(term.text[start : start + GRAM]) for start in starts) + ")"

@@ -1,4 +1,4 @@
-"""The part of a text that shows why it was found, with what was looked for between marks."""
+"""Snippet of a found text, with the matches between marks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hermes.search.fold import folded_with_places, is_unspaced
 
 OPEN: Final = ">>>"
 CLOSE: Final = "<<<"
-WIDTH: Final = 200  # signs of the text, marks not counted
-BEFORE: Final = 50  # signs shown ahead of the first mark
+WIDTH: Final = 200  # characters of the text, without marks
+BEFORE: Final = 50  # characters before the first mark
 
-_MAX_FOUND: Final = 400  # places; enough to choose a good part from
+_MAX_FOUND: Final = 400  # matches; enough to choose a good part
 
 
 def snippet(text: str, tokens: Sequence[str]) -> str:
-    """Around the place where most of the tokens (folded) stand together."""
+    """Return the part of a text with the most different tokens. Tokens are folded."""
     found = _found(text, tokens)
     if not found:
         return _framed(text, 0, min(len(text), WIDTH), [])
@@ -28,7 +28,7 @@ def snippet(text: str, tokens: Sequence[str]) -> str:
 
 
 def _found(text: str, tokens: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Where the tokens stand, at the beginning of words if there are such places, else anywhere."""
+    """Return the matches of the tokens at the start of words, or else anywhere."""
     folded, places = folded_with_places(text)
     for boundary in (True, False):
         patterns = [_pattern(token, boundary=boundary) for token in tokens]
@@ -49,7 +49,7 @@ def _pattern(token: str, *, boundary: bool) -> str:
 
 
 def _variety(found: Sequence[tuple[int, int, str]], first: int) -> int:
-    """How many different tokens a part that begins here would show."""
+    """Return the number of different tokens in a part that starts at this match."""
     seen: set[str] = set()
     for start, _, token in found[first:]:
         if start > found[first][0] + WIDTH - BEFORE:
@@ -62,7 +62,7 @@ def _framed(text: str, start: int, end: int, marks: Sequence[tuple[int, int]]) -
     parts: list[str] = []
     at = start
     for begin, until in marks:
-        if begin < at:  # one sign of the text can fold to several
+        if begin < at:  # one character can fold to several
             continue
         parts += (text[at:begin], OPEN, text[begin:until], CLOSE)
         at = until

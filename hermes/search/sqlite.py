@@ -1,4 +1,4 @@
-"""What has to be said around SQLite: transactions, small facts kept by name, and which errors mean damage."""
+"""SQLite access: transactions, small named facts, and errors that mean damage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes.domain.errors import StorageError, StorageFullError
 
 
 class OtherVersionError(sqlite3.DatabaseError):
-    """The file is sound, but not one of ours as we write them now."""
+    """The file is intact, but has another format or version."""
 
 
 @contextmanager

@@ -141,7 +141,7 @@ class SessionService(Archive, Sessions):
         with suppress(RefusedError, UnknownSessionError):
             head = await self.conversation(session)
             if head.phase == Phase.RESUME_PENDING and head.turn is not None:
-                await self.resume(head.id, "somebody asked again for its answer")
+                await self.resume(head.id, "the client requested its answer again")
 
     async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
         return await self._command(session, Rewrite(place=place, message=message, role=role))
@@ -255,7 +255,7 @@ class SessionService(Archive, Sessions):
         return await self._command(session, SetPreference(name=name, value=value, reason=reason))
 
     async def compress(self, session: SessionId, focus: str = "") -> Session:
-        return await self._command(session, Compress(reason="somebody asked for it", focus=focus))
+        return await self._command(session, Compress(reason="a user requested it", focus=focus))
 
     async def branch(
         self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None

@@ -1,9 +1,9 @@
-"""Values as bytes: a format number and a checksum in front of msgpack.
+"""Encoding of values: a format number and a checksum, followed by msgpack.
 
-A dataclass is the list of its fields' values, so the order of fields is part of the format: new fields go last and
-have defaults (a test keeps the order). Missing ones take their defaults on reading, and the last ones of a long list
-are left out where they have them; more than this version knows, or an unknown kind of record, is an UnreadableError,
-never a guess. The checksum covers the key as well: a good value in the wrong place is as wrong as a damaged one.
+A dataclass is stored as the list of its field values, so the order of fields is part of the format. New fields go
+last and have defaults; a test checks the order. Missing fields get their defaults when read. Trailing fields with
+default values are omitted from a long list. Unknown extra fields or an unknown kind of record raise UnreadableError.
+The checksum covers the key too, so a valid value under the wrong key counts as damaged.
 """
 
 from __future__ import annotations
@@ -45,12 +45,18 @@ from hermes.domain.types import (
 T = TypeVar("T")
 Converter = Callable[[Any], Any]
 _hints = cache(get_type_hints)
-_BLOCK: Final = 8  # fields that are left out together: to ask for each would cost more than to pack it
+_BLOCK: Final = 8  # fields that are omitted together: a check for each one costs more than packing it
 
 FORMAT: Final = 1
 _FRAME = struct.Struct(">BI")
 _RECORDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
-UNSTORABLE: Final = (TypeError, ValueError, OverflowError, AttributeError, struct.error)  # what packing may raise
+UNSTORABLE: Final = (
+    TypeError,
+    ValueError,
+    OverflowError,
+    AttributeError,
+    struct.error,
+)  # errors that packing can raise
 STORED: Final = frozenset(
     {
         *_RECORDS.values(),
@@ -75,18 +81,18 @@ STORED: Final = frozenset(
 
 
 class DamagedError(StorageError):
-    """These bytes are not what was written."""
+    """The stored bytes differ from the bytes that were written."""
 
 
 class LostPageError(DamagedError):
-    """The page that holds these bytes cannot be read; nothing on it can be written either."""
+    """The page that holds these bytes cannot be read or written."""
 
     def __init__(self) -> None:
         super().__init__("its page cannot be read")
 
 
 class UnreadableError(StorageError):
-    """These bytes are what was written, by a Hermes that knew more than this one."""
+    """The stored bytes are intact, but this version of Hermes cannot decode them."""
 
 
 def seal(key: bytes, payload: bytes) -> bytes:
@@ -95,10 +101,10 @@ def seal(key: bytes, payload: bytes) -> bytes:
 
 def unseal(key: bytes, value: bytes) -> bytes:
     if len(value) < _FRAME.size:
-        raise DamagedError("cut short")
+        raise DamagedError("truncated")
     number, checksum = _FRAME.unpack_from(value)
     if number != FORMAT:
-        raise UnreadableError(f"format {number} is not known here")
+        raise UnreadableError(f"format {number} is unknown to this version")
     payload = value[_FRAME.size :]
     if checksum != crc32(payload, crc32(key)):
         raise DamagedError("checksum mismatch")
@@ -106,7 +112,7 @@ def unseal(key: bytes, value: bytes) -> bytes:
 
 
 def packer() -> Callable[[object], bytes]:
-    """To be used by one thread. It raises one of UNSTORABLE on what msgpack cannot hold."""
+    """Return a pack function for one thread. It raises one of UNSTORABLE for a value that msgpack cannot encode."""
     pack: Callable[[object], bytes] = msgpack.Packer(default=values_of).pack
     return pack
 
@@ -116,7 +122,7 @@ def pack(value: object) -> bytes:
 
 
 def values_of(value: object) -> tuple[Any, ...]:
-    """A dataclass as it is packed. A packer asks for it by itself, which takes longer."""
+    """Return the field values of a dataclass, as they are packed. Faster than the callback from the packer."""
     return _lister(type(value))(value)
 
 
@@ -128,11 +134,11 @@ def unpack(payload: bytes) -> Any:
 
 
 def build(kind: type[T], values: Sequence[Any]) -> T:
-    """An instance of that dataclass from its fields' values."""
+    """Return an instance of a dataclass from its field values."""
     names, converters = _shape(kind)
     try:
         if len(values) > len(names):
-            raise UnreadableError(f"{kind.__name__} has {len(values)} fields, {len(names)} are known here")
+            raise UnreadableError(f"{kind.__name__} has {len(values)} fields; this version knows {len(names)}")
         known = dict(zip(names, values, strict=False))
         for name, convert in converters:
             if name in known:
@@ -150,13 +156,13 @@ def open_as(kind: type[T], key: bytes, value: bytes) -> T:
 
 
 def open_record(payload: bytes) -> tuple[SessionId, Seq, Record | BadRecord]:
-    """A log value: whose it is, where it stands, what it says."""
+    """Decode a log value. Return its session, its sequence number and the record."""
     try:
         session, seq, kind, values = unpack(payload)
     except (TypeError, ValueError) as error:
         raise UnreadableError("not a record") from error
     if kind not in _RECORDS:
-        return session, seq, BadRecord(problem=f"a kind of record that is not known here: {kind}")
+        return session, seq, BadRecord(problem=f"unknown kind of record: {kind}")
     try:
         return session, seq, build(_RECORDS[kind], values)
     except UnreadableError as error:
@@ -164,7 +170,7 @@ def open_record(payload: bytes) -> tuple[SessionId, Seq, Record | BadRecord]:
 
 
 def _make_lister(kind: type) -> Callable[[object], tuple[Any, ...]]:
-    """Compiled, as dataclasses does with its methods: every append packs a whole session, and calls add up."""
+    """Compile a function that lists the field values: every append packs a whole session, so speed matters."""
     if kind not in STORED:
         raise TypeError(f"{kind.__name__} cannot be stored")
     defaults = {f"_{field.name}": field.default for field in fields(kind)}
@@ -174,9 +180,9 @@ def _make_lister(kind: type) -> Callable[[object], tuple[Any, ...]]:
 
 
 def _cut_listing(kind: type, stop: int) -> str:
-    """Like _listing, but blocks at the end that hold nothing but defaults are left out.
+    """Return code like that of _listing, which omits blocks of defaults at the end.
 
-    A default is known by its identity, which `replace` and reading keep: what is merely equal is listed.
+    A default is recognised by identity, which `replace` and decoding keep. An equal value is listed.
     """
     block = fields(kind)[max(stop - _BLOCK, 0) : stop]
     if len(block) < _BLOCK or any(field.default is MISSING for field in block):
@@ -186,13 +192,13 @@ def _cut_listing(kind: type, stop: int) -> str:
 
 
 def _listing(value: str, kind: type, stop: int | None = None) -> str:
-    """The code that lists its fields' values: for a Source "(value.platform,value.user,)"."""
+    """Return code that lists the field values: "(value.platform,value.user,)" for a Source."""
     hints = _hints(kind)
     return "(" + "".join(f"{_plain(f'{value}.{each.name}', hints[each.name])}," for each in fields(kind)[:stop]) + ")"
 
 
 def _plain(value: str, hint: Any) -> str:
-    """The code for one field's value; where that is a dataclass, or several, their listings."""
+    """Return code for one field value. A dataclass, or a tuple of them, becomes a listing."""
     part: Any = next(filter(is_dataclass, (hint, *get_args(hint))), None)
     if part is None:
         return value
@@ -209,8 +215,8 @@ def _make_shape(kind: type) -> tuple[tuple[str, ...], tuple[tuple[str, Converter
 
 
 def _converter(hint: Any) -> Converter | None:
-    """How a field gets its type back; None when msgpack keeps it."""
-    hint = getattr(hint, "__supertype__", hint)  # of a NewType
+    """Return the function that restores the type of a field; None if msgpack keeps the type."""
+    hint = getattr(hint, "__supertype__", hint)  # the base type of a NewType
     if get_origin(hint) is types.UnionType or type(None) in get_args(hint):
         [inner] = [_converter(each) for each in get_args(hint) if each is not type(None)]
         return inner and (lambda value: None if value is None else inner(value))
@@ -222,10 +228,10 @@ def _converter(hint: Any) -> Converter | None:
     if hint in (str, int, float, bool, bytes):
         return None
     kind: type = hint
-    assert issubclass(kind, StrEnum), f"no way to store a {kind}"
+    assert issubclass(kind, StrEnum), f"a {kind} cannot be stored"
     return kind
 
 
-# When a kind is first stored or read: all of them would be a good part of a start.
+# Computed at the first use of a kind: computing all of them would delay the start.
 _lister: Callable[[type], Callable[[object], tuple[Any, ...]]] = cache(_make_lister)
 _shape: Callable[[type], tuple[tuple[str, ...], tuple[tuple[str, Converter], ...]]] = cache(_make_shape)

@@ -18,7 +18,7 @@ from hermes.storage.env import DATA_FILE, describe, open_env, require_ours
 from hermes.storage.verify import verify
 from hermes.system.durable_file import sync_directory
 
-PART: Final = "compact.part"  # where a copy grows that will take the place of its original
+PART: Final = "compact.part"  # partial copy, which replaces the original when complete
 
 
 def back_up(env: lmdb.Environment, target: Path) -> None:
@@ -42,7 +42,7 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
 
 def compact(directory: Path) -> tuple[int, int]:
     """Rewrite an unused store without its free pages. Return its size in bytes before and after."""
-    clear_away(directory)
+    remove_partial_copy(directory)
     part = directory / PART
     data = directory / DATA_FILE
     try:
@@ -52,14 +52,14 @@ def compact(directory: Path) -> tuple[int, int]:
             part.mkdir(mode=0o700)
             copy_into(env, part / DATA_FILE)
         if problems := verify(part):
-            raise StorageError(f"nothing was changed: the copy is not sound ({problems[0]})")
+            raise StorageError(f"nothing was changed: the copy is damaged ({problems[0]})")
         (part / DATA_FILE).replace(data)
         sync_directory(directory)
         return before, data.stat().st_size
     except (lmdb.Error, OSError) as error:
         raise StorageError(f"{directory} was not compacted: {error}") from error
     finally:
-        clear_away(directory)
+        remove_partial_copy(directory)
 
 
 def copy_store(source: Path, target: Path) -> None:
@@ -72,13 +72,13 @@ def copy_store(source: Path, target: Path) -> None:
         raise StorageError(f"{source} cannot be copied: {error}") from error
 
 
-def clear_away(directory: Path) -> None:
+def remove_partial_copy(directory: Path) -> None:
     """Remove files that an interrupted compaction or migration left."""
     shutil.rmtree(directory / PART, ignore_errors=True)
 
 
 def copy_into(env: lmdb.Environment, file: Path) -> None:
-    """All that is stored, without free pages, in a new file."""
+    """Copy the store without its free pages to a new file."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         env.copyfd(descriptor, compact=True)

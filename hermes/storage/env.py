@@ -40,7 +40,7 @@ DATA_FILE: Final = "data.mdb"
 STORE_FORMAT: Final = 1
 _PRODUCT: Final = "hermes"
 _ENGINE: Final = 0  # LMDB 0.9's file format; never the library's default, which may change
-_META_KEYS: Final = (b"store", b"store.copy")  # one damaged byte must not cost the whole store
+_META_KEYS: Final = (b"store", b"store.copy")  # two copies, so that one damaged byte does not lose the store
 _SHORT_OF_BYTES: Final = 1 << 20
 _MIN_ROOM_BYTES: Final = 16 << 20
 _ROOM_SHARE: Final = 8  # a map is at least one eighth larger than its file
@@ -58,7 +58,7 @@ class Meta:
 
 
 class StoreView:
-    """One look at the store. A table that it has not got yet is empty."""
+    """Read transaction of the store. A table that does not exist yet is empty."""
 
     __slots__ = ("_env", "_pages", "_scanned", "_spent", "_tables", "_txn")
 
@@ -78,7 +78,7 @@ class StoreView:
             txn.abort()
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        """Raises LostPageError, after which the look goes on."""
+        """Return a value, or None. The view stays usable after a LostPageError."""
         if table not in self._tables:
             return None
         try:
@@ -88,7 +88,7 @@ class StoreView:
             raise LostPageError from error
 
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """In key order, from `start` or the first that has the prefix. What is on a lost page is left out."""
+        """Yield pairs in key order, from `start` or the first key with the prefix. Skips lost pages."""
         description = self._txn.get(table.encode())
         if description is None:
             return
@@ -99,7 +99,7 @@ class StoreView:
             yield key, value
 
     def _renew(self) -> None:
-        """After an error a transaction is good for nothing but to keep its pages for a scan that is under way."""
+        """Replace the transaction after an error. The old one is kept while a scan still needs its pages."""
         if self._scanned:
             self._spent.append(self._txn)
         else:
@@ -124,20 +124,20 @@ class StoreView:
 
 
 def translated(error: lmdb.Error, directory: Path | None = None) -> StorageError:
-    # A write that was cut short for want of space is an EIO of LMDB's own making; nothing of it was synced.
+    # LMDB reports a short write on a full disk as EIO. Nothing of it was synced.
     cut_short = error.code == errno.EIO and directory is not None and is_full(directory)
     if error.code in _FULL or cut_short:
         return StorageFullError(
             "no space left on the disk (or the file may not grow): nothing was written; "
-            "free some, or run `hermes storage compact`"
+            "free some space, or run `hermes storage compact`"
         )
     if isinstance(error, _PAGE_LOST):
-        return StorageFailedError(f"a page that is needed cannot be read ({error}): restore a backup of the store")
-    return StorageFailedError(f"the store cannot be used any more: {error}")
+        return StorageFailedError(f"a required page cannot be read ({error}): restore a backup of the store")
+    return StorageFailedError(f"the store can no longer be used: {error}")
 
 
 def is_full(directory: Path) -> bool:
-    """Whether the data file cannot grow (a full disk, a quota, a limit on file sizes), found out by growing it."""
+    """Return whether the data file cannot grow (full disk, quota, file size limit). Tries to grow it."""
     if free_bytes(directory) < _SHORT_OF_BYTES:
         return True
     try:
@@ -148,7 +148,7 @@ def is_full(directory: Path) -> bool:
 
 
 def has_address_space(size_bytes: int) -> bool:
-    """Whether a map could have so many bytes more, found out by mapping them for a moment."""
+    """Return whether a map can grow by this many bytes. Maps them briefly to find out."""
     try:
         mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
     except (OSError, OverflowError):
@@ -162,7 +162,7 @@ def free_bytes(directory: Path) -> int:
 
 
 def require_bundled(version: tuple[int, ...]) -> None:
-    """Only py-lmdb's own, patched build survives a damaged file; a system library may crash on it."""
+    """Require py-lmdb's own patched build: the system library can crash on a damaged file."""
     if version[3:] != (1,):
         raise StorageError("lmdb was built on the system's library; install the lmdb package's own build instead")
 
@@ -173,9 +173,9 @@ def open_env(directory: Path, *, map_size_bytes: int, readonly: bool = False) ->
     promised = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     if (directory / DATA_FILE).stat().st_size >= promised:
         return env
-    env.close()  # only free pages may be missing: to read any other past the end of the file kills the process
+    env.close()  # only free pages may be missing: a read of any other page past the end kills the process
     if problems := page_problems(directory):
-        raise StorageFailedError(f"{directory / DATA_FILE} was cut short ({problems[0]}): restore a backup")
+        raise StorageFailedError(f"{directory / DATA_FILE} is truncated ({problems[0]}): restore a backup")
     return _open(directory, map_size_bytes, readonly)
 
 
@@ -191,7 +191,7 @@ def roomy_map_size(directory: Path, configured_bytes: int) -> int:
 
 
 def page_problems(directory: Path) -> list[str]:
-    """What is wrong with the file as such, by LMDB's own walker, which reads it without the engine."""
+    """Return the problems of the file, found by py-lmdb's verifier, which reads it without the engine."""
     try:
         problems: list[str] = walk_pages(str(directory))  # type: ignore[no-untyped-call]
     except VerifyError as error:
@@ -200,9 +200,9 @@ def page_problems(directory: Path) -> list[str]:
 
 
 def claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:
-    """Take the store over: the epoch grows, and whoever wrote before is a stale owner from now on.
+    """Take ownership of the store: increase the epoch, which makes every earlier writer a stale owner.
 
-    Nothing else uses this environment yet, so a full map can simply grow.
+    Nothing else uses this environment yet, so a full map can grow.
     """
     while True:
         try:
@@ -227,7 +227,7 @@ def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoc
 
 
 def write_format(env: lmdb.Environment, number: int) -> None:
-    """The last step of a migration."""
+    """Set the format number, as the last step of a migration."""
     metas = [meta for key, value in _meta_values(env).items() for meta in _meta_of(key, value)]
     table = env.open_db(META.encode(), create=False)
     with env.begin(write=True) as txn:
@@ -241,7 +241,7 @@ def _write_meta(txn: lmdb.Transaction[bytes], table: Any, meta: Meta) -> None:
 
 
 def open_tables(env: lmdb.Environment) -> dict[str, Any]:
-    """For whoever only reads. Those that an older Hermes did not know may be missing."""
+    """Open the tables for a reader. Tables that an older Hermes did not have may be missing."""
     tables = {}
     for table in TABLES:
         with suppress(lmdb.NotFoundError) if table in LATER else nullcontext():
@@ -250,7 +250,7 @@ def open_tables(env: lmdb.Environment) -> dict[str, Any]:
 
 
 def require_ours(env: lmdb.Environment, directory: Path) -> Meta | None:
-    """What the store says of itself, if it can be used as it is; None for a new one."""
+    """Return the description of a store in the current format; None for a new store."""
     meta = describe(env, directory)
     if meta is not None and meta.format < STORE_FORMAT:
         raise StorageFormatError(
@@ -261,13 +261,13 @@ def require_ours(env: lmdb.Environment, directory: Path) -> Meta | None:
 
 
 def describe(env: lmdb.Environment, directory: Path) -> Meta | None:
-    """The same of any format that is known. Foreign and newer stores are refused and left as they are."""
+    """Return the description of a store in a known format. Refuses foreign and newer stores, unchanged."""
     if not env.stat()["entries"]:
         return None
     found = _meta_values(env)
     metas = [meta for key, value in found.items() for meta in _meta_of(key, value)]
     if not found or any(meta.product != _PRODUCT for meta in metas):
-        raise ForeignStoreError(f"{directory} holds an LMDB store that is not Hermes's: choose another directory")
+        raise ForeignStoreError(f"{directory} holds an LMDB store of another program: choose another directory")
     if not metas:
         raise StorageFormatError(f"{directory} was written by a newer Hermes, or its description is damaged")
     if metas[0].format > STORE_FORMAT:

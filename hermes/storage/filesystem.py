@@ -23,18 +23,18 @@ _REMOTE: Final = re.compile(
 
 
 def remote_kind(path: Path, mounts: str) -> str | None:
-    """The type of the network file system that holds this absolute path, by a table like /proc/self/mountinfo."""
+    """Return the type of the network file system of an absolute path, by a table like /proc/self/mountinfo."""
     found = kind = ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4])  # a space is \040
-        if path.is_relative_to(point) and len(point) >= len(found):  # of equal ones the last mounted is seen
+        if path.is_relative_to(point) and len(point) >= len(found):  # the last of equal mount points hides the others
             found, kind = point, after.split()[0]
     return kind if _REMOTE.fullmatch(kind) else None
 
 
 def prepare(directory: Path) -> None:
-    """Make the directory, private, after a look at where it would be."""
+    """Create a private directory. Refuses network file systems."""
     kind = remote_kind(directory.resolve(), _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else None
     if kind:
         raise StorageError(f"{directory} is on a network file system ({kind}), which can damage a store; move it")
@@ -45,14 +45,14 @@ def prepare(directory: Path) -> None:
 
 
 def make_private(directory: Path) -> None:
-    """Once it is known to be ours."""
+    """Restrict a store to its owner. Called after the check that it is a Hermes store."""
     directory.chmod(0o700)
     for file in directory.glob("*.mdb"):
         file.chmod(0o600)
 
 
 class Reserve:
-    """A file that is given up when the disk is full, since LMDB needs fresh pages even to delete."""
+    """File that is released when the disk is full, because LMDB needs new pages even to delete."""
 
     SIZE: Final = 4 * 2**20
 
@@ -61,7 +61,7 @@ class Reserve:
         self._held = self._is_whole()
 
     def _is_whole(self) -> bool:
-        """A power cut can leave the file empty or cut short."""
+        """Return whether the file has its full size. A power failure can truncate it."""
         try:
             return self._file.stat().st_size == self.SIZE
         except FileNotFoundError:
@@ -78,11 +78,11 @@ class Reserve:
             self._file.write_bytes(bytes(self.SIZE))
             sync_file(self._file)
             self._held = True
-        except OSError:  # somebody else took the space
+        except OSError:  # another program took the space
             self.release()
 
     def release(self) -> bool:
-        """Whether there was something to give up."""
+        """Delete the file. Return whether it existed."""
         held, self._held = self._held, False
         self._file.unlink(missing_ok=True)
         return held
@@ -91,8 +91,8 @@ class Reserve:
 class Headroom:
     """Zeros at the end of the data file, written ahead of use.
 
-    A commit that makes the file longer has to wait for the file system's own journal too; one into blocks that are
-    there does not. Only for the writer, between two commits.
+    A commit that extends the file also waits for the journal of the file system; a commit into existing blocks does
+    not. Only the writer uses this, between two commits.
     """
 
     STEP: Final = 2**20
@@ -105,7 +105,7 @@ class Headroom:
         self._size = max(self._size, used_bytes)
         if self._size - used_bytes > self.STEP // 8:
             return
-        with suppress(OSError):  # a full disk: then there is none
+        with suppress(OSError):  # a full disk: continue without headroom
             self._size += os.pwrite(self._descriptor, bytes(self.STEP), self._size)
 
     def close(self) -> None:

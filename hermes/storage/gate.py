@@ -31,7 +31,7 @@ class WriteGate:
 
     @contextmanager
     def closed(self, timeout_s: float) -> Iterator[bool]:
-        """Nobody is inside, if this says True; new reads wait until the block ends."""
+        """Make new reads wait until the block ends. Yield whether all running reads have ended."""
         with self._changed:
             self._closed = True
             empty = self._changed.wait_for(lambda: self._inside == 0, timeout_s)

@@ -1,9 +1,9 @@
 """Tables of the store and the format of their keys.
 
-LMDB keys have 1 to 511 bytes. Session ids are part of many keys, so they are bounded and hold no NUL, which ends
-them wherever something follows. Session keys and inbound keys come from the outside: a long one is stored by its
-hash. The log is keyed by a number that only grows (the LSN): appends of many sessions share a few pages, where a
-log keyed by session would touch a page for each of them.
+LMDB keys have 1 to 511 bytes. Session ids are part of many keys, so their length is limited. They hold no NUL, which
+separates them from what follows. Session keys and inbound keys come from outside: a long one is stored as its hash.
+The log is keyed by an increasing number (the LSN), so appends of many sessions share a few pages. A log keyed by
+session would touch a page for each session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hermes.domain.types import SessionId
 if TYPE_CHECKING:
     from hermes.domain.types import InboundKey, SessionKey
 
-META: Final = "meta"  # what this store is
+META: Final = "meta"  # description of the store
 LOG: Final = "log"  # LSN -> record
 SESSIONS: Final = "sessions"  # session -> row
 INDEX: Final = "index"  # session, chunk -> the LSNs of its records
@@ -27,25 +27,25 @@ BOUND: Final = "bound"  # session, session key -> nothing: `keys` the other way 
 INBOX: Final = "inbox"  # inbound key -> seen
 PENDING: Final = "pending"  # session -> nothing
 RECENT: Final = "recent"  # last activity (the latest sorts first), session -> nothing
-DUE: Final = "due"  # when somebody must look at it, session -> nothing
+DUE: Final = "due"  # due time, session -> nothing
 DEAD: Final = "dead"  # dead letter
-BAD: Final = "bad"  # LSN -> the raw bytes of a record that was set aside
-TALLY: Final = "tally"  # day, model, platform -> what was used
-FACTS: Final = "facts"  # name -> something small
+BAD: Final = "bad"  # LSN -> raw bytes of a damaged record
+TALLY: Final = "tally"  # day, model, platform -> usage
+FACTS: Final = "facts"  # name -> small value
 PROCESSES: Final = "processes"  # background process
-OUTBOX: Final = "outbox"  # obligation
-SENT: Final = "sent"  # obligation -> how it was met
+OUTBOX: Final = "outbox"  # outbox message
+SENT: Final = "sent"  # outbox message -> delivered message
 FIRST: Final = (META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD)  # every store has these
-LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT)  # one that an older Hermes wrote may lack them
+LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT)  # a store of an older Hermes may lack these
 TABLES: Final = (*FIRST, *LATER)
 
-LONGEST: Final = 200  # bytes of a text inside a key; two of them fit
+MAX_TEXT_BYTES: Final = 200  # bytes of a text inside a key; two of them fit
 _LSN = struct.Struct(">Q")
 _CHUNK = struct.Struct(">I")
 _LATEST: Final = 2**64 - 1
 
 lsn_key = _LSN.pack
-NO_LSN: Final = lsn_key(0)  # stands where a record was lost
+NO_LSN: Final = lsn_key(0)  # in place of a lost record
 
 
 def lsn_of(key: bytes) -> int:
@@ -55,19 +55,19 @@ def lsn_of(key: bytes) -> int:
 
 def session_key(session: SessionId) -> bytes:
     raw = _encoded(session)
-    if 0 < len(raw) <= LONGEST and 0 not in raw:
+    if 0 < len(raw) <= MAX_TEXT_BYTES and 0 not in raw:
         return raw
-    raise StorageError(f"a session id has 1 to {LONGEST} bytes, none of them NUL; this one has {len(raw)}")
+    raise StorageError(f"a session id has 1 to {MAX_TEXT_BYTES} bytes, none of them NUL; this one has {len(raw)}")
 
 
 def session_of(key: bytes) -> SessionId:
-    """The session in its own key, or in front of a NUL in a longer one."""
+    """Return the session id in a key: the whole key, or the part before a NUL."""
     return SessionId(key.partition(b"\0")[0].decode(errors="replace"))  # keys have no checksum
 
 
 def text_key(text: SessionKey | InboundKey | str) -> bytes:
     raw = _encoded(text)
-    return b"=" + raw if len(raw) <= LONGEST else b"#" + blake2b(raw, digest_size=32).digest()
+    return b"=" + raw if len(raw) <= MAX_TEXT_BYTES else b"#" + blake2b(raw, digest_size=32).digest()
 
 
 def tally_key(day: str, model: str, platform: str, guest: str = "") -> bytes:
@@ -75,7 +75,7 @@ def tally_key(day: str, model: str, platform: str, guest: str = "") -> bytes:
 
 
 def prefix_of(session: bytes) -> bytes:
-    """What all of a session's keys in `index` and `bound` start with."""
+    """Return the common prefix of the keys of a session in `index` and `bound`."""
     return session + b"\0"
 
 
@@ -88,12 +88,12 @@ def bound_key(session: bytes, key: bytes) -> bytes:
 
 
 def recent_key(session: bytes, active_at: float) -> bytes:
-    """The latest time sorts first."""
+    """Return the key in `recent`; the latest time sorts first."""
     return _LSN.pack(_LATEST - int(active_at * 1_000_000)) + session
 
 
 def session_of_recent(key: bytes) -> bytes:
-    """Also of a place in `due`."""
+    """Return the session key in a key of `recent` or `due`."""
     return key[_LSN.size :]
 
 

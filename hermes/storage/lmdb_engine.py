@@ -20,7 +20,7 @@ from hermes.domain.operations import Erase
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.types import Epoch
 from hermes.ports.storage import Engine, Transaction
-from hermes.storage.copies import back_up, clear_away
+from hermes.storage.copies import back_up, remove_partial_copy
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
@@ -31,7 +31,7 @@ from hermes.storage.plan import WritePlan
 from hermes.storage.rows import Known
 from hermes.storage.stage import Changed
 
-MAP_SIZE_BYTES: Final = 16 * 2**30  # address space, not disk: large, so that it hardly ever has to grow
+MAP_SIZE_BYTES: Final = 16 * 2**30  # address space, not disk: large, so that it rarely has to grow
 _GROW_BEYOND: Final = 0.75  # of the map used
 GROW_TIMEOUT_S: Final = 5.0
 
@@ -56,10 +56,10 @@ class LmdbEngine(LmdbReader, Engine):
         self._page_size = env.stat()["psize"]
         self._forget_from = b""
         self._known: Known = {}
-        self._cramped = False  # there was no address space for a larger map
+        self._no_address_space = False  # the last attempt to grow found no address space
         self._commits = self._transactions = 0
         self._last_commit_s = 0.0
-        with self._look() as view:
+        with self._view() as view:
             self._last_lsn = view.last_key(LOG) or lsn_key(0)
 
     @classmethod
@@ -71,9 +71,9 @@ class LmdbEngine(LmdbReader, Engine):
         grow_timeout_s: float = GROW_TIMEOUT_S,
         made_before: bool = False,
     ) -> Self:
-        """Open or create the store in that directory. Not twice in one process, and not across a fork.
+        """Open or create the store in a directory. Not twice in one process, and not across a fork.
 
-        `made_before`: Hermes made a store here once, so that a file which shows none is damaged. It is left as it is.
+        `made_before`: Hermes has created a store here, so a file without one is damaged. It stays unchanged.
         """
         try:
             return cls._opened(directory, map_size_bytes, grow_timeout_s, may_create=not made_before)
@@ -88,7 +88,7 @@ class LmdbEngine(LmdbReader, Engine):
     @classmethod
     def _opened(cls, directory: Path, map_size_bytes: int, grow_timeout_s: float, *, may_create: bool) -> Self:
         prepare(directory)
-        clear_away(directory)
+        remove_partial_copy(directory)
         env = open_env(directory, map_size_bytes=roomy_map_size(directory, map_size_bytes))
         try:
             if is_older(env, directory):
@@ -118,7 +118,7 @@ class LmdbEngine(LmdbReader, Engine):
         self._commits += 1
         self._transactions += len(batch)
         self._last_commit_s = time.perf_counter() - began
-        self._tend()
+        self._maintain()
         return outcomes
 
     def last_position(self) -> int:
@@ -135,8 +135,8 @@ class LmdbEngine(LmdbReader, Engine):
         self._pages.close()
 
     def stats(self) -> StoreStats:
-        with self._look() as view:
-            self._env.reader_check()  # one that was killed would keep pages from being used again
+        with self._view() as view:
+            self._env.reader_check()  # a killed reader would keep its pages from being reused
             counts = {table: view.count(table) for table in TABLES}
             used = sum(view.pages(table) for table in TABLES) * self._page_size
         return StoreStats(
@@ -152,7 +152,9 @@ class LmdbEngine(LmdbReader, Engine):
             used_bytes=used,
             map_bytes=self._env.info()["map_size"],
             free_disk_bytes=free_bytes(self._directory),
-            readers=sum(not slot.endswith("-") for slot in self._env.readers().splitlines()[1:]),  # "-": it is free
+            readers=sum(
+                not slot.endswith("-") for slot in self._env.readers().splitlines()[1:]
+            ),  # "-" marks a free slot
             commits=self._commits,
             transactions=self._transactions,
             last_commit_s=self._last_commit_s,
@@ -160,7 +162,7 @@ class LmdbEngine(LmdbReader, Engine):
 
     def _attempt(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
         damaged = dict(self._damaged)
-        with self._look() as view:
+        with self._view() as view:
             next_lsn = lsn_of(self._last_lsn) + 1
             plan = WritePlan(view, next_lsn=next_lsn, forget_from=self._forget_from, known=self._known)
             for lsn, found in damaged.items():
@@ -168,7 +170,7 @@ class LmdbEngine(LmdbReader, Engine):
             outcomes = [plan.add(transaction) for transaction in batch]
             changes = plan.changes()
             erased = sorted(lsn for lsn, value in changes[LOG].items() if value is None)
-            if erased and not view.can_shrink(LOG, erased):  # the engine would die of a lost page next to them
+            if erased and not view.can_shrink(LOG, erased):  # LMDB would crash on a lost page next to them
                 changes[LOG].update(dict.fromkeys(erased, b""))
         if any(changes.values()):
             self._store(changes)
@@ -179,7 +181,7 @@ class LmdbEngine(LmdbReader, Engine):
         return outcomes
 
     def _erase_only(self, batch: Sequence[Transaction], full: StorageFullError) -> list[HermesError | None]:
-        """What makes space may use the reserve; the rest is told that the disk is full."""
+        """Let erasures use the reserve. The other transactions fail with `full`."""
         erasing = [n for n, transaction in enumerate(batch) if any(isinstance(each, Erase) for each in transaction)]
         if not erasing or not self._reserve.release():
             raise full
@@ -193,7 +195,7 @@ class LmdbEngine(LmdbReader, Engine):
         try:
             while not self._written(changes):
                 if not self._grow(self._grow_timeout_s):
-                    why = "no address space" if self._cramped else "a backup under way?"
+                    why = "no address space" if self._no_address_space else "is a backup running?"
                     raise StorageFullError(
                         f"the store's map is full and cannot grow now ({why}): nothing was written; try again"
                     )
@@ -208,7 +210,7 @@ class LmdbEngine(LmdbReader, Engine):
         return True
 
     def _write(self, changes: dict[str, Changed]) -> None:
-        """Few calls for many values: each of them lets go of the interpreter and may wait to get it back."""
+        """Write all changes with few calls: each call releases the GIL and may wait for it."""
         with self._env.begin(write=True) as txn:
             for table, changed in changes.items():
                 if changed:
@@ -222,8 +224,8 @@ class LmdbEngine(LmdbReader, Engine):
         at_end = table == LOG and not gone and min(changed) > self._last_lsn
         txn.cursor(self._tables[table]).putmulti(puts.items(), append=at_end)  # type: ignore[arg-type]  # no None left
 
-    def _tend(self) -> None:
-        """A quiet point: the batch is stored and nobody waits for what follows."""
+    def _maintain(self) -> None:
+        """Grow the map and refill the reserve. Runs after a commit, when no caller waits."""
         info = self._env.info()
         used_bytes = (info["last_pgno"] + 1) * self._page_size
         if used_bytes > _GROW_BEYOND * info["map_size"]:
@@ -232,10 +234,10 @@ class LmdbEngine(LmdbReader, Engine):
         self._reserve.fill()
 
     def _grow(self, timeout_s: float) -> bool:
-        """Growing gives up the old map for the new one, so it is not begun where it would leave the store without."""
+        """Double the map. Checks the address space first: a failed attempt leaves the store without a map."""
         size = 2 * self._env.info()["map_size"]
-        known, self._cramped = self._cramped, not has_address_space(size // 2)
-        if self._cramped:
+        known, self._no_address_space = self._no_address_space, not has_address_space(size // 2)
+        if self._no_address_space:
             if not known:
                 logger.warning("storage: the map cannot grow to {} MiB: not enough address space", size // 2**20)
             return False
@@ -244,7 +246,7 @@ class LmdbEngine(LmdbReader, Engine):
                 return False
             try:
                 self._env.set_mapsize(size)
-            except lmdb.Error as error:  # now it has no map at all, which the next look finds out
+            except lmdb.Error as error:  # the store has no map now; the next read reports it
                 logger.error("storage: the map cannot grow to {} MiB: {}", size // 2**20, error)
                 return False
         logger.info("storage: the map has grown to {} MiB", size // 2**20)
@@ -257,7 +259,7 @@ def _require_tables(env: lmdb.Environment, directory: Path) -> None:
 
 
 def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:
-    """On a full disk the reserve is given up for it: a daemon that only answers is better than none."""
+    """Take ownership. On a full disk this uses the reserve, so that the daemon can at least serve reads."""
     try:
         return claim(env, directory)
     except lmdb.Error as error:

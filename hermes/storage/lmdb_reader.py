@@ -1,8 +1,8 @@
 """Reader of the store on disk, over LMDB.
 
 Each read is short, copies its data and decodes it afterwards. A damaged record is reported in its place and noted for
-the writer to set aside. A damaged row is a BadRowError for its session only. Data on an unreadable page counts as
-damaged and is not moved.
+the writer, which moves its bytes to the table of bad records. A damaged row is a BadRowError for its session only.
+Data on an unreadable page counts as damaged and is not moved.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ from hermes.storage.plan import bound_sessions
 from hermes.storage.row import due_time, read_head, read_lsns, read_row
 
 T = TypeVar("T")
-_SALVAGE_STEP: Final = 4096  # records in one look
+_SALVAGE_STEP: Final = 4096  # records per read
 _ROOM_BYTES: Final = 1 << 30  # of address space
 
 
 @contextmanager
 def open_reader(directory: Path) -> Iterator[LmdbReader | None]:
-    """To look into a store, also one in use; None for one that was never used. Looking changes nothing.
+    """Open a store for reading, also one in use. Yield None for a store that was never used.
 
-    The map is larger than the store: its owner may let it grow meanwhile.
+    The map is larger than the store, because its owner may grow it meanwhile.
     """
     data = directory / DATA_FILE
     map_size_bytes = (2 * data.stat().st_size if data.exists() else 0) + _ROOM_BYTES
@@ -88,18 +88,18 @@ class LmdbReader:
         self._env = env
         self._tables = tables
         self._pages = pages
-        self._lost: set[bytes] = set()  # records whose page cannot be read, as far as anybody has looked, by LSN
+        self._lost: set[bytes] = set()  # LSNs of the records found on unreadable pages so far
         self._gate = WriteGate()
-        self._damaged: dict[bytes, tuple[SessionId, Seq, bytes, str]] = {}  # to be set aside, by LSN
+        self._damaged: dict[bytes, tuple[SessionId, Seq, bytes, str]] = {}  # records to quarantine, by LSN
 
     def head(self, session: SessionId) -> Session | None:
         key = session_key(session)
-        with self._look() as view:
+        with self._view() as view:
             row = read_row(view.get, key)
         return read_head(row) if row else None
 
     def bound(self, key: SessionKey) -> SessionId | None:
-        with self._look() as view:
+        with self._view() as view:
             sessions = bound_sessions(view, text_key(key))
         return session_of(sessions[0]) if sessions else None
 
@@ -107,14 +107,14 @@ class LmdbReader:
         try:
             return self._log(session, first, limit)
         except BadRowError as error:
-            if not isinstance(error.__cause__, LostPageError):  # that can be mended, by whoever asked
+            if not isinstance(error.__cause__, LostPageError):  # the caller can repair this
                 raise
         found = self.salvage(session)
         return found[first:] if limit is None else found[first : first + limit]
 
     def _log(self, session: SessionId, first: Seq, limit: int | None) -> list[LogEntry]:
         key = session_key(session)
-        with self._look() as view:
+        with self._view() as view:
             row = read_row(view.get, key)
             if row is None:
                 return []
@@ -127,7 +127,7 @@ class LmdbReader:
         entries: list[LogEntry] = []
         start = b""
         while True:
-            with self._look() as view:
+            with self._view() as view:
                 pairs = list(islice(view.scan(LOG, start=start), _SALVAGE_STEP))
             entries += (entry for _, entry in find_records(pairs, session))
             if len(pairs) < _SALVAGE_STEP:
@@ -136,16 +136,16 @@ class LmdbReader:
 
     def seen(self, key: InboundKey) -> Seen | None:
         place = text_key(key)
-        with self._look() as view:
+        with self._view() as view:
             value = view.get(INBOX, place)
         return None if value is None else codec.open_as(Seen, place, value)
 
     def pending(self) -> list[SessionId]:
-        with self._look() as view:
+        with self._view() as view:
             return [session_of(key) for key, _ in view.scan(PENDING)]
 
     def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
-        with self._look() as view:
+        with self._view() as view:
             start = b"" if after is None else _place_after(view, after)
             sessions = (session_of_recent(key) for key, _ in view.scan(RECENT, start=start))
             heads = (head for session in sessions if (head := _readable_head(view, session)))
@@ -153,80 +153,80 @@ class LmdbReader:
 
     def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]:
         start = b"" if after is None else due_key(session_key(after[1]), after[0]) + b"\0"
-        with self._look() as view:
+        with self._view() as view:
             keys = (key for key, _ in view.scan(DUE, start=start))
             places = ((due_of(key), session_of(session_of_recent(key))) for key in keys)
             return list(islice(takewhile(lambda place: place[0] <= before, places), limit))
 
     def due_at(self, session: SessionId) -> float | None:
         key = session_key(session)
-        with self._look() as view:
+        with self._view() as view:
             row = read_row(view.get, key)
         return due_time(row) if row else None
 
     def dead_letters(self) -> list[DeadLetter]:
-        with self._look() as view:
+        with self._view() as view:
             found = list(view.scan(DEAD))
         return [letter for key, value in found if (letter := _readable(DeadLetter, key, value))]
 
     def tallies(self, first_day: str) -> list[Tally]:
-        with self._look() as view:
+        with self._view() as view:
             found = list(view.scan(TALLY, start=text_key(first_day)))
         return [tally for key, value in found if (tally := _readable(Tally, key, value))]
 
     def fact(self, name: str) -> bytes | None:
         key = text_key(name)
-        with self._look() as view:
+        with self._view() as view:
             try:
                 value = view.get(FACTS, key)
             except LostPageError as error:
-                logger.error("the fact {} cannot be read ({}) and counts as not there", name, error)
+                logger.error("storage: the fact {} cannot be read and counts as missing: {}", name, error)
                 return None
         fact = None if value is None else _readable_fact(key, value)
         return fact and fact[1]
 
     def facts(self, prefix: str) -> list[str]:
-        with self._look() as view:
+        with self._view() as view:
             found = list(view.scan(FACTS))
         facts = (fact for key, value in found if (fact := _readable_fact(key, value)))
         return sorted(name for name, _ in facts if name.startswith(prefix))
 
     def processes(self) -> list[ProcessRecord]:
-        with self._look() as view:
+        with self._view() as view:
             found = list(view.scan(PROCESSES))
         return [record for key, value in found if (record := _readable(ProcessRecord, key, value))]
 
     def outbox(self) -> list[OutboxMessage]:
-        with self._look() as view:
+        with self._view() as view:
             found = list(view.scan(OUTBOX))
         messages = [each for key, value in found if (each := _readable(OutboxMessage, key, value))]
         return sorted(messages, key=lambda each: each.order)
 
     def outgoing(self, outgoing: str) -> OutboxMessage | None:
         key = text_key(outgoing)
-        with self._look() as view:
+        with self._view() as view:
             value = view.get(OUTBOX, key)
         return None if value is None else codec.open_as(OutboxMessage, key, value)
 
     def sent(self, outgoing: str) -> DeliveredMessage | None:
         key = text_key(outgoing)
-        with self._look() as view:
+        with self._view() as view:
             value = view.get(SENT, key)
         return None if value is None else codec.open_as(DeliveredMessage, key, value)
 
     def sent_with(self, message: str) -> list[DeliveredMessage]:
-        with self._look() as view:
+        with self._view() as view:
             found = list(view.scan(SENT))
         known = (sent for key, value in found if (sent := _readable(DeliveredMessage, key, value)))
         return sorted((sent for sent in known if message in sent.messages), key=lambda sent: sent.sent_at)
 
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
-        with self._look() as view:
+        with self._view() as view:
             pairs = list(islice(view.scan(LOG, start=lsn_key(after + 1)), limit))
         return [entry for lsn, value in pairs if (entry := _readable_record(lsn, value))]
 
     @contextmanager
-    def _look(self) -> Iterator[StoreView]:
+    def _view(self) -> Iterator[StoreView]:
         with self._gate:
             try:
                 with StoreView(self._env, self._tables, self._pages) as view:
@@ -235,8 +235,8 @@ class LmdbReader:
                 raise translated(error) from error
 
     def _note_lost(self, session: SessionId, lsns: list[bytes]) -> None:
-        if not self._lost.issuperset(lsns):  # once is enough
-            logger.error("session {}: {} of its records are on a page that cannot be read", session, len(lsns))
+        if not self._lost.issuperset(lsns):  # log it once
+            logger.error("storage: session {}: {} records are on pages that cannot be read", session, len(lsns))
             self._lost.update(lsns)
 
     def _entry(self, session: SessionId, seq: Seq, lsn: bytes, value: bytes | LostPageError | None) -> LogEntry:
@@ -246,7 +246,12 @@ class LmdbReader:
             return read_entry(session, seq, lsn, value)
         except DamagedError as error:
             assert value is not None
-            logger.warning("record {} of session {} is damaged ({}); it is set aside", seq, session, error)
+            logger.warning(
+                "storage: session {}: record {} is damaged and is moved to the table of bad records: {}",
+                session,
+                seq,
+                error,
+            )
             self._damaged[lsn] = (session, seq, value, str(error))
             return LogEntry(seq=seq, record=BadRecord(problem=str(error)))
 
@@ -284,18 +289,18 @@ def _readable(kind: type[T], key: bytes, value: bytes) -> T | None:
 
 
 def _readable_fact(key: bytes, value: bytes) -> tuple[str, bytes] | None:
-    """Its name and what it says. A damaged one counts as not there: a leave that has to be given again, say."""
+    """Return the name and value of a fact. A damaged fact counts as missing: a lost grant must be given again."""
     try:
-        name, said = codec.unpack(codec.unseal(key, value))
+        name, content = codec.unpack(codec.unseal(key, value))
     except (DamagedError, UnreadableError) as error:
-        logger.error("a fact is damaged ({}) and counts as not there: {}", error, key[1:40])
+        logger.error("storage: the fact {} is damaged and counts as missing: {}", key[1:40], error)
         return None
-    return name, said
+    return name, content
 
 
 def _readable_record(lsn: bytes, value: bytes) -> tuple[int, SessionId, Seq, Record] | None:
     try:
         session, seq, record = codec.open_record(codec.unseal(lsn, value))
     except (DamagedError, UnreadableError):
-        return None  # whoever reads its session reports it
+        return None  # reported when its session is read
     return None if isinstance(record, BadRecord) else (lsn_of(lsn), session, seq, record)

@@ -11,7 +11,7 @@ from hermes.storage.keys import session_key
 
 
 def read_entry(session: SessionId, seq: int, lsn: bytes, value: bytes | None) -> LogEntry:
-    """What stands at a position of a session's log. Raises DamagedError when these are not the bytes written."""
+    """Decode the log entry at a position of a session. Raises DamagedError."""
     position = Seq(seq)
     if value is None:
         return LogEntry(seq=position, record=BadRecord(problem="it is lost"))
@@ -25,10 +25,10 @@ def read_entry(session: SessionId, seq: int, lsn: bytes, value: bytes | None) ->
 
 
 def find_records(pairs: Iterable[tuple[bytes, bytes]], session: SessionId) -> Iterator[tuple[bytes, LogEntry]]:
-    """The positions and entries of one session among these values of the log. Damaged ones are nobody's."""
+    """Yield the positions and entries of one session among values of the log. Skips damaged values."""
     name = session_key(session)
     for lsn, value in pairs:
-        if name not in value:  # the quick look: most records are of others
+        if name not in value:  # fast check: most records belong to other sessions
             continue
         try:
             owner, seq, record = open_record(unseal(lsn, value))

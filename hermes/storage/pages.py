@@ -20,21 +20,21 @@ from loguru import logger
 Pair = tuple[bytes, bytes]
 
 # LMDB 0.9, 64 bits, in the byte order of the machine, as the engine itself expects it.
-_PAGE = struct.Struct("=QHHHH")  # its number, nothing, flags, end of the pointers, start of the nodes
-_LONG = struct.Struct("=QHHI")  # the first of a large value: its number, nothing, flags, how many there are
-_NODE = struct.Struct("=IHH")  # in a leaf: size of the value, flags, size of the key
+_PAGE = struct.Struct("=QHHHH")  # page number, unused, flags, end of the pointers, start of the nodes
+_LONG = struct.Struct("=QHHI")  # first page of a large value: page number, unused, flags, page count
+_NODE = struct.Struct("=IHH")  # in a leaf: value size, flags, key size
 _NUMBER = struct.Struct("=Q")
-_ROOT_AT: Final = 40  # in the description of a table
-_NO_ROOT: Final = 2**64 - 1  # of an empty one
+_ROOT_AT: Final = 40  # offset in the description of a table
+_NO_ROOT: Final = 2**64 - 1  # of an empty table
 _BRANCH: Final = 0x01
 _LEAF: Final = 0x02
 _OVERFLOW: Final = 0x04
-_ELSEWHERE: Final = 0x01  # a node's value is on pages of its own
-_DEEPEST: Final = 32  # no sound table is: a page that is its own ancestor must not be followed for ever
+_ELSEWHERE: Final = 0x01  # the value is on separate pages
+_MAX_DEPTH: Final = 32  # deeper than any intact table; stops at a page that is its own ancestor
 
 
 class Pages:
-    """The pages of one data file. For any thread."""
+    """Pages of one data file. Thread-safe."""
 
     def __init__(self, file: Path, page_size: int) -> None:
         self._descriptor = os.open(file, os.O_RDONLY)
@@ -45,16 +45,16 @@ class Pages:
         os.close(self._descriptor)
 
     def walk(self, table: bytes, start: bytes) -> Iterator[Pair]:
-        """What the table of that description holds, in order, from `start` on."""
+        """Yield the pairs of the table with that description, in key order from `start`."""
         root = _NUMBER.unpack_from(table, _ROOT_AT)[0]
-        return iter(()) if root == _NO_ROOT else self._below(root, start, 0)
+        return iter(()) if root == _NO_ROOT else self._walk(root, start, 0)
 
     def can_shrink(self, table: bytes, keys: Sequence[bytes]) -> bool:
-        """Whether these (sorted) can be deleted: LMDB merges the rest of a page with the next one, sound or not."""
+        """Return whether these sorted keys can be deleted. LMDB merges small pages with damaged neighbours too."""
         root = _NUMBER.unpack_from(table, _ROOT_AT)[0]
-        return root == _NO_ROOT or self._is_firm(root, keys)
+        return root == _NO_ROOT or self._can_delete(root, keys)
 
-    def _is_firm(self, number: int, keys: Sequence[bytes]) -> bool:
+    def _can_delete(self, number: int, keys: Sequence[bytes]) -> bool:
         try:
             page, is_leaf, places = self._read(number)
             if is_leaf:
@@ -69,41 +69,41 @@ class Pages:
         for child in touched:
             end = ends[child]
             inside = keys[bisect_left(keys, firsts[child]) : None if end is None else bisect_left(keys, end)]
-            if not self._is_firm(_child(page, places[child]), inside):
+            if not self._can_delete(_child(page, places[child]), inside):
                 return False
         return True
 
-    def _below(self, number: int, start: bytes, depth: int) -> Iterator[Pair]:
+    def _walk(self, number: int, start: bytes, depth: int) -> Iterator[Pair]:
         try:
             page, is_leaf, places = self._read(number)
             keys = _keys(page, places)
         except (ValueError, struct.error) as error:
-            self._lose(number, error)
+            self._log_lost(number, error)
             return
         if is_leaf:
             yield from (
                 (key, self._value(page, place)) for key, place in zip(keys, places, strict=True) if key >= start
             )
-        elif depth < _DEEPEST:
+        elif depth < _MAX_DEPTH:
             for child, place in enumerate(places):
-                if child + 1 == len(places) or keys[child + 1] > start:  # else all of it comes before
-                    yield from self._below(_child(page, place), start, depth + 1)
+                if child + 1 == len(places) or keys[child + 1] > start:  # else all its keys come before `start`
+                    yield from self._walk(_child(page, place), start, depth + 1)
 
     def _read(self, number: int) -> tuple[bytes, bool, tuple[int, ...]]:
         try:
             page = os.pread(self._descriptor, self._size, number * self._size)
-        except (OSError, OverflowError) as error:  # a sector that the disk cannot read, or no such place
+        except (OSError, OverflowError) as error:  # an unreadable sector, or an impossible offset
             raise ValueError(str(error)) from error
         itself, _, flags, lower, upper = _PAGE.unpack_from(page)
         if itself != number or flags not in (_BRANCH, _LEAF) or not _PAGE.size <= lower <= upper <= len(page):
-            raise ValueError("it is another page")
+            raise ValueError("not the expected page")
         places = struct.unpack_from(f"={(lower - _PAGE.size) // 2}H", page, _PAGE.size)
         if any(place < upper for place in places):
-            raise ValueError("its nodes are out of place")
+            raise ValueError("its nodes are misplaced")
         return page, flags == _LEAF, places
 
-    def _lose(self, number: int, error: Exception) -> None:
-        if number not in self._lost:  # once is enough
+    def _log_lost(self, number: int, error: Exception) -> None:
+        if number not in self._lost:  # log it once
             self._lost.add(number)
             logger.error("storage: page {} cannot be read ({}); its content is skipped", number, error)
 
@@ -119,7 +119,7 @@ class Pages:
                 return os.pread(self._descriptor, size, at + _LONG.size)
         except (OSError, OverflowError, struct.error):
             pass
-        return b""  # it is lost, which its checksum tells
+        return b""  # lost: the checksum check reports it
 
 
 def _keys(page: bytes, places: tuple[int, ...]) -> list[bytes]:

@@ -43,7 +43,7 @@ from hermes.domain.operations import (
     Tally,
 )
 from hermes.domain.records import BadRecord
-from hermes.domain.types import DeliveredMessage, OutboxMessage, Seen, Seq, SessionId, SessionKey
+from hermes.domain.types import DeliveredMessage, Seen, Seq, SessionId, SessionKey
 from hermes.ports.storage import Transaction
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
@@ -58,7 +58,6 @@ from hermes.storage.keys import (
     KEYS,
     LOG,
     NO_LSN,
-    OUTBOX,
     PROCESSES,
     RECENT,
     SENT,
@@ -77,17 +76,19 @@ from hermes.storage.keys import (
 from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
-from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, take_back
+from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, roll_back
+from hermes.storage.staged_outbox import StagedOutbox
 
 
 class WritePlan:
     def __init__(self, source: TableSource, *, next_lsn: int, forget_from: bytes, known: Known) -> None:
         self.next_lsn = next_lsn
-        self.forget_from = forget_from  # where the next ForgetSeen starts to look: the table, a space, the key
+        self.forget_from = forget_from  # where the next ForgetSeen starts: table, space, key
         self._undo: Undo = []
         self._stage = StagedWrites(source, self._undo)
         self._rows = Rows(source, self._undo, known)
         self._pack = codec.packer()
+        self._outbox = StagedOutbox(self._stage, self._pack)
 
     def add(self, transaction: Transaction) -> HermesError | None:
         """Add a transaction. Return None, or the error if it is refused."""
@@ -102,12 +103,12 @@ class WritePlan:
         else:
             self._undo.clear()
             return None
-        take_back(self._undo)
+        roll_back(self._undo)
         self.next_lsn, self.forget_from = before
         return refusal
 
     def set_aside(self, lsn: bytes, session: SessionId, seq: Seq, raw: bytes, problem: str) -> None:
-        """Keep a damaged record's bytes elsewhere; its place in the log says so from now on."""
+        """Move the bytes of a damaged record to the table of bad records. The log gets a BadRecord in its place."""
         if self._stage.get(LOG, lsn) == raw:
             note = (session, seq, BadRecord.__name__, BadRecord(problem=problem))
             self._stage.put(LOG, lsn, codec.seal(lsn, self._pack(note)))
@@ -144,7 +145,7 @@ class WritePlan:
             case See(seen=seen):
                 self._see(seen)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
-                self._deliver(operation)
+                self._outbox.perform(operation, order=self.next_lsn)
             case _:
                 assert_never(operation)
 
@@ -171,60 +172,11 @@ class WritePlan:
             case _:
                 assert_never(operation)
 
-    # ------------------------------------------------------------ the outbox
-
-    def _deliver(self, operation: Enqueue | RecordDelivery | MarkDelivered | Cancel) -> None:
-        match operation:
-            case Enqueue(outgoing=outgoing):
-                known = self._outgoing(outgoing.id)
-                if known is None:
-                    self._put_outgoing(replace(outgoing, order=self.next_lsn))
-                elif outgoing.final:
-                    self._put_outgoing(
-                        replace(
-                            outgoing,
-                            order=known.order,
-                            sent=known.sent,
-                            sending=known.sending,
-                            repeated=known.repeated,
-                            superseded=known.superseded,
-                        )
-                    )
-            case RecordDelivery(id=name):
-                if (known := self._outgoing(name)) is not None:
-                    self._put_outgoing(
-                        replace(
-                            known,
-                            sent=operation.sent,
-                            sending=operation.sending,
-                            tries=operation.tries,
-                            problem=operation.problem,
-                            refusals=operation.refusals,
-                            repeated=operation.repeated,
-                            superseded=operation.superseded,
-                        )
-                    )
-            case MarkDelivered(sent=sent):
-                key = text_key(sent.id)
-                self._stage.put(OUTBOX, key, None)
-                self._stage.put(SENT, key, codec.seal(key, self._pack(sent)))
-            case Cancel(id=name):
-                self._stage.put(OUTBOX, text_key(name), None)
-
-    def _outgoing(self, name: str) -> OutboxMessage | None:
-        key = text_key(name)
-        value = self._stage.get(OUTBOX, key)
-        return None if value is None else codec.open_as(OutboxMessage, key, value)
-
-    def _put_outgoing(self, outgoing: OutboxMessage) -> None:
-        key = text_key(outgoing.id)
-        self._stage.put(OUTBOX, key, codec.seal(key, self._pack(outgoing)))
-
-    # ------------------------------------------------------------ append: the one that must be fast
+    # ------------------------------------------------------------ append: must be fast
 
     def _append(self, append: Append) -> None:
         name = append.session
-        stored, row = self._rows.look(name)
+        stored, row = self._rows.read(name)
         self._require_order(append, row)
         key = row.key if row else session_key(name)
         seq: int = append.expected_seq
@@ -263,7 +215,7 @@ class WritePlan:
         key = text_key(seen.key)
         value = self._stage.get(INBOX, key)
         if value is not None:
-            raise AlreadySeenError(codec.open_as(Seen, key, value))  # or that it is damaged
+            raise AlreadySeenError(codec.open_as(Seen, key, value))  # or DamagedError
         self._stage.put(INBOX, key, codec.seal(key, self._pack(seen)))
 
     def _bind(self, session: bytes, name: SessionId, meant: SessionKey) -> None:
@@ -285,25 +237,25 @@ class WritePlan:
         self._stage.put(INDEX, key, codec.seal(key, lsns))
 
     def _set_due(self, wish: SetDue) -> None:
-        stored, row = self._rows.look(wish.session)
+        stored, row = self._rows.read(wish.session)
         if row is None:
             raise UnknownSessionError(f"there is no session {wish.session} (any more)")
         if wish.expected_seq != row.next_seq:
             raise SequenceConflictError(f"session {wish.session} is at {row.next_seq}, not {wish.expected_seq}")
         self._rows.put(wish.session, stored, replace(row, due=due_place(row.key, wish.due)))
 
-    # ------------------------------------------------------------ the rare ones: these may read a whole table
+    # ------------------------------------------------------------ rare operations: these may read a whole table
 
     def _restore(self, restore: Restore) -> None:
         head = restore.head
         key = session_key(head.id)
-        stored, row = self._look_anyway(head.id)
+        stored, row = self._read_or_missing(head.id)
         if row is not None and restore.epoch < row.epoch:
             raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
         found = dict(self._find(head.id))
         if not found:
             raise UnknownSessionError(f"there is no record of a session {head.id}")
-        self._stage.get(SESSIONS, key)  # where its page is lost it cannot be written: told here, not by the commit
+        self._stage.get(SESSIONS, key)  # raises LostPageError here instead of at the commit
         if head.next_seq != max(found) + 1:
             raise SequenceConflictError(f"session {head.id} is at {max(found) + 1}, not {head.next_seq}")
         self._clear_indexes(key, stored)
@@ -316,13 +268,13 @@ class WritePlan:
     def _erase(self, erase: Erase) -> None:
         name = erase.session
         key = session_key(name)
-        stored, row = self._look_anyway(name)
+        stored, row = self._read_or_missing(name)
         if row is None and (stored is not None or self._stage.get(SESSIONS, key) is None):
             raise UnknownSessionError(f"there is no session {name} (any more)")
         if row is not None and erase.expected_seq not in (None, row.next_seq):
             raise SequenceConflictError(f"session {name} is at {row.next_seq}, not {erase.expected_seq}")
         for lsn in self._lsns(name, row):
-            with suppress(LostPageError):  # then it cannot be taken away either, and nobody knows of it any more
+            with suppress(LostPageError):  # it cannot be deleted either, and nothing refers to it any more
                 self._stage.get(LOG, lsn)
                 self._stage.put(LOG, lsn, None)
                 self._stage.put(BAD, lsn, None)
@@ -331,15 +283,12 @@ class WritePlan:
             self._stage.put(BOUND, place, None)
         self._clear_indexes(key, stored)
         self._rows.put(name, stored, None)
-        for kind, table in ((OutboxMessage, OUTBOX), (DeliveredMessage, SENT)):
-            for place, value in self._stage.scan(table):
-                if _session_in(kind, place, value) == name:
-                    self._stage.put(table, place, None)
+        self._outbox.erase(name)
 
-    def _look_anyway(self, session: SessionId) -> Change:
-        """As if there were none, where the row is damaged."""
+    def _read_or_missing(self, session: SessionId) -> Change:
+        """Return the stored and the current row; a damaged row counts as missing."""
         try:
-            return self._rows.look(session)
+            return self._rows.read(session)
         except BadRowError:
             return None, None
 
@@ -352,7 +301,7 @@ class WritePlan:
     def _clear_indexes(self, key: bytes, stored: Row | None) -> None:
         for place, _ in self._stage.scan(INDEX, prefix_of(key)):
             self._stage.put(INDEX, place, None)
-        if stored is None:  # its place is not known: it has to be searched
+        if stored is None:  # its keys are unknown: search them
             for table in (RECENT, DUE):
                 for place, _ in self._stage.scan(table):
                     if session_of_recent(place) == key:
@@ -366,26 +315,26 @@ class WritePlan:
         key = tally_key(tally.day, tally.model, tally.platform, tally.guest)
         try:
             before = self._stage.get(TALLY, key)
-        except LostPageError as error:  # there is no place for it either; the turn it belongs to counts for more
-            logger.error("what was used on {} is not counted: {}", tally.day, error)
+        except LostPageError as error:  # it cannot be written either; the turn matters more
+            logger.error("storage: the usage of {} was not counted: {}", tally.day, error)
             return
         if before is not None:
-            with suppress(DamagedError, UnreadableError):  # it is lost; the count goes on from here
+            with suppress(DamagedError, UnreadableError):  # the earlier count is lost
                 earlier = codec.open_as(Tally, key, before)
                 tally = replace(tally, usage=earlier.usage + tally.usage, turns=earlier.turns + tally.turns)
         self._stage.put(TALLY, key, codec.seal(key, self._pack(tally)))
 
     def _forget(self, forget: ForgetSeen) -> None:
-        for looked, (kind, table, key, value) in enumerate(self._from(self.forget_from)):
-            if looked == forget.limit:
+        for checked, (kind, table, key, value) in enumerate(self._from(self.forget_from)):
+            if checked == forget.limit:
                 self.forget_from = table.encode() + b" " + key
                 return
             if _time_of(kind, key, value) < forget.before:
                 self._stage.put(table, key, None)
-        self.forget_from = b""  # that was the last: next time from the first
+        self.forget_from = b""  # the last one: start with the first next time
 
     def _from(self, place: bytes) -> Iterator[tuple[type[Seen | DeliveredMessage], str, bytes, bytes]]:
-        """What is remembered for a while only, from there on."""
+        """Yield the entries that expire, from a place on."""
         first, _, start = place.partition(b" ")
         for kind, table in ((Seen, INBOX), (DeliveredMessage, SENT)):
             if first in (b"", table.encode()):
@@ -394,7 +343,7 @@ class WritePlan:
 
 
 def bound_sessions(source: TableSource, key: bytes) -> list[bytes]:
-    """The session that a key means: none or one, unless its value is damaged and others say they have it."""
+    """Return the session that a key is bound to: none or one, or all candidates if its value is damaged."""
     try:
         value = source.get(KEYS, key)
         if value is None:
@@ -405,15 +354,8 @@ def bound_sessions(source: TableSource, key: bytes) -> list[bytes]:
         return [session for session, _, meant in places if meant == key]
 
 
-def _session_in(kind: type[OutboxMessage | DeliveredMessage], key: bytes, value: bytes) -> SessionId | None:
-    try:
-        return codec.open_as(kind, key, value).session
-    except (DamagedError, UnreadableError):
-        return None
-
-
 def _time_of(kind: type[Seen | DeliveredMessage], key: bytes, value: bytes) -> float:
     try:
         return codec.open_as(kind, key, value).at
     except (DamagedError, UnreadableError):
-        return 0.0  # it cannot be told from others any more, so it goes with the oldest
+        return 0.0  # damaged: expires with the oldest

@@ -1,8 +1,8 @@
 """Row of a session: a fixed header for the writer, then the session itself.
 
-The positions (LSNs) of a session's records are kept in chunks of 32, each written once to `index`; those of the
-last chunk, while it is open, stand in the row. So the position of record n is arithmetic, an append rewrites the
-row and nothing else, and a damaged record hides no other.
+The positions (LSNs) of a session's records are stored in chunks of 32, each written once to `index`. The row holds
+the last, open chunk. So the position of record n is computed, an append rewrites only the row, and a damaged record
+does not hide another.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ Get = Callable[[str, bytes], bytes | None]
 CHUNK: Final = 32
 LSN_SIZE: Final = 8
 CHUNK_SIZE: Final = CHUNK * LSN_SIZE
-_HEADER = struct.Struct(">QQ8sBB")  # next sequence, epoch, start of the place, flags, LSNs in the open chunk
+_HEADER = struct.Struct(
+    ">QQ8sBB"
+)  # next sequence number, epoch, start of its key in `recent`, flags, LSNs in the open chunk
 _PENDING: Final = 1
-_DUE: Final = 2  # the header is followed by the start of its place in `due`
+_DUE: Final = 2  # the header is followed by the start of its key in `due`
 _DUE_SIZE: Final = 8
 
 
-@dataclass(slots=True)  # not frozen: that would cost half a microsecond with every append
+@dataclass(slots=True)  # not frozen: that costs half a microsecond per append
 class Row:
     key: bytes
     next_seq: int
@@ -79,7 +81,7 @@ def read_head(row: Row) -> Session:
 
 
 def read_lsns(get: Get, row: Row, first: int, stop: int) -> Iterator[bytes]:
-    """The positions of a session's records from `first` up to, not including, `stop`."""
+    """Yield the positions of the records of a session from `first` up to, not including, `stop`."""
     for number in range(first // CHUNK, -(-stop // CHUNK)):
         chunk = row.open_lsns if number == row.next_seq // CHUNK else _read_chunk(get, row.key, number)
         start = number * CHUNK

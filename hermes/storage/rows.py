@@ -1,7 +1,7 @@
 """Rows that a batch changes, each with its stored and its new value.
 
-A session's places in `recent`, `pending` and `due` follow from the difference. Rows written lately stay known, so
-that an append need not read; should one get damaged on disk meanwhile, the next append mends it.
+The changes in `recent`, `pending` and `due` follow from the difference. Rows written recently are cached, so that an
+append does not read. If a cached row gets damaged on disk, the next append repairs it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Rows:
         self._known = known
         self._changed: dict[SessionId, Change] = {}
 
-    def look(self, session: SessionId) -> Change:
-        """The row as it is stored and as it is now. Raises BadRowError."""
+    def read(self, session: SessionId) -> Change:
+        """Return the stored and the current row. Raises BadRowError."""
         change = self._changed.get(session)
         if change is None:
             row = self._known.get(session) or read_row(self._source.get, session_key(session))
@@ -35,7 +35,7 @@ class Rows:
         return change
 
     def put(self, session: SessionId, stored: Row | None, row: Row | None) -> None:
-        """None erases it."""
+        """Change a row; None erases it."""
         self._undo.append((self._changed, session, self._changed.get(session, NOTHING)))
         self._changed[session] = (stored, row)
 
@@ -58,7 +58,7 @@ class Rows:
                 due[row.due] = b""
 
     def remember(self) -> None:
-        """They are stored now."""
+        """Cache the changed rows, which are stored now."""
         if len(self._known) > _MAX_KNOWN:
             self._known.clear()
         for session, (_, row) in self._changed.items():

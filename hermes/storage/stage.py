@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 from hermes.storage.keys import TABLES
 
 Pair = tuple[bytes, bytes]
-Changed = dict[bytes, bytes | None]  # None: the value goes
-NOTHING: Final = b"nothing"  # known by its identity
+Changed = dict[bytes, bytes | None]  # None: delete
+NOTHING: Final = b"nothing"  # compared by identity
 
 
 class TableSource(Protocol):
@@ -17,10 +17,10 @@ class TableSource(Protocol):
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[Pair]: ...
 
 
-Undo = list[tuple[dict[Any, Any], Any, Any]]  # a mapping, a key, what was there before
+Undo = list[tuple[dict[Any, Any], Any, Any]]  # mapping, key, previous value
 
 
-def take_back(undo: Undo) -> None:
+def roll_back(undo: Undo) -> None:
     while undo:
         changed, key, before = undo.pop()
         if before is NOTHING:
@@ -40,13 +40,13 @@ class StagedWrites:
         return self._source.get(table, key) if value is NOTHING else value
 
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
-        """None takes the value away."""
+        """Stage a value; None deletes it."""
         changed = self.changes[table]
         self._undo.append((changed, key, changed.get(key, NOTHING)))
         changed[key] = value
 
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[Pair]:
-        """In key order, but what has changed comes last. What changes from here on is not seen."""
+        """Yield stored pairs in key order, then changed pairs. Ignores changes made during the scan."""
         changed = {
             key: value for key, value in self.changes[table].items() if key.startswith(prefix) and key >= start
         }

@@ -1,8 +1,8 @@
 """Verification of a store: every page, every checksum, and the consistency of the tables.
 
-The work is done by a process of its own: it may look at a store in use (its read keeps the pages of one moment from
-being overwritten), it does not slow down whoever asks, and a file too broken to read can only kill the verifier.
-Problems are told in plain words, without message text.
+A separate process does the work. It can read a store in use, because its transaction keeps the pages of one snapshot
+from being reused. It does not slow the caller down, and a file that is too damaged to read kills only the verifier.
+The problems contain no message text.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_
 
 
 def verify(directory: Path) -> list[str]:
-    """The problems of the store in that directory, also while it is in use. None: an empty list."""
+    """Return the problems of the store in a directory, which may be in use. Empty if there are none."""
     command = [sys.executable, "-P", "-m", "hermes.storage.verify", str(directory)]
-    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - ourselves
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - our own module
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         how = f"the verifier ended with {done.returncode}{f': {last}' if last else ''}"
-        return [f"the store cannot be read through ({how}): restore a backup"]
+        return [f"the store cannot be read completely ({how}): restore a backup"]
     problems: list[str] = json.loads(done.stdout)
     return problems
 
 
 def check(directory: Path) -> list[str]:
-    """The same in this process, which must not have the store open."""
+    """Return the problems, found in this process, which must not have the store open."""
     problems: list[str] = []
     try:
         with open_env(directory, map_size_bytes=0, readonly=True) as env:
@@ -70,7 +70,7 @@ def check(directory: Path) -> list[str]:
                 raise StorageFormatError(f"the store in {directory} is empty: no Hermes has opened it yet")
             tables = open_tables(env)
             pages = Pages(directory / DATA_FILE, env.stat()["psize"])
-            with closing(pages), env.begin():  # held throughout: no page of this moment is used again while it is
+            with closing(pages), env.begin():  # held to the end, so that no page of this snapshot is reused
                 problems += page_problems(directory)
                 for part, find in _PARTS.items():
                     problems += _found(part, find, partial(StoreView, env, tables, pages))
@@ -86,17 +86,17 @@ def check(directory: Path) -> list[str]:
     return problems
 
 
-def _found(part: str, find: Callable[[StoreView], Iterator[str]], look: Callable[[], StoreView]) -> list[str]:
-    """The problems of one part. Each part has a look of its own: after an error of LMDB one is of no more use."""
+def _found(part: str, find: Callable[[StoreView], Iterator[str]], open_view: Callable[[], StoreView]) -> list[str]:
+    """Return the problems of one part. Each part has its own view, because an LMDB error can make a view unusable."""
     problems: list[str] = []
     try:
-        with look() as view:
+        with open_view() as view:
             problems.extend(find(view))
     except (HermesError, lmdb.Error) as error:
         problems.append(f"{part}: {error}")
-    # A page that is in the wrong place can hold any values with valid checksums: whatever fails on them is damage.
+    # A misplaced page can hold any values with valid checksums: any failure on them is damage.
     except Exception as error:  # noqa: BLE001
-        problems.append(f"{part}: cannot be checked to the end ({type(error).__name__}: {error})")
+        problems.append(f"{part}: could not be checked completely ({type(error).__name__}: {error})")
     return problems
 
 
@@ -106,7 +106,7 @@ def _session_problems(view: StoreView) -> Iterator[str]:
         try:
             row = read_row(view.get, session)
             if row is None:
-                yield f"session {session_of(session)}: its row is listed, but cannot be found by its id"
+                yield f"session {session_of(session)}: its row is listed but cannot be found by its id"
                 continue
             lsns = list(read_lsns(view.get, row, 0, row.next_seq))
             yield from _row_problems(view, row, lsns)
@@ -119,14 +119,14 @@ def _session_problems(view: StoreView) -> Iterator[str]:
     if view.count(LOG) != records:
         yield from _orphans(view)
     if view.count(RECENT) != view.count(SESSIONS):
-        yield f"{view.count(RECENT)} places in the list of recent sessions, {view.count(SESSIONS)} sessions"
+        yield f"{view.count(RECENT)} entries in the list of recent sessions, but {view.count(SESSIONS)} sessions"
 
 
 def _row_problems(view: StoreView, row: Row, lsns: list[bytes]) -> Iterator[str]:
     name = session_of(row.key)
     head = read_head(row)
     if (head.id, head.next_seq, recent_key(row.key, head.active_at)) != (name, row.next_seq, row.place):
-        yield f"session {name}: its row contradicts itself"
+        yield f"session {name}: its row is inconsistent"
     known = [lsn for lsn in lsns if lsn != NO_LSN]
     if len(row.open_lsns) != row.next_seq % CHUNK * LSN_SIZE or known != sorted(set(known)):
         yield f"session {name}: the positions of its records are out of order"
@@ -135,7 +135,7 @@ def _row_problems(view: StoreView, row: Row, lsns: list[bytes]) -> Iterator[str]
     if row.pending != (view.get(PENDING, row.key) is not None):
         yield f"session {name}: its row and the list of pending sessions disagree"
     if row.due and view.get(DUE, row.due) is None:
-        yield f"session {name}: not in the list of sessions that somebody must look at"
+        yield f"session {name}: not in the list of due sessions"
 
 
 def _record_problems(view: StoreView, session: bytes, seq: int, lsn: bytes) -> Iterator[str]:
@@ -154,16 +154,16 @@ def _record_problems(view: StoreView, session: bytes, seq: int, lsn: bytes) -> I
 def _orphans(view: StoreView) -> Iterator[str]:
     for lsn, value in view.scan(LOG):
         if len(lsn) != LSN_SIZE:
-            yield f"the log holds a key that is no position: {lsn[:40].hex()}"
+            yield f"the log holds a key that is not a position: {lsn[:40].hex()}"
             continue
         try:
             name, seq, _ = codec.open_record(codec.unseal(lsn, value))
             session = name.encode()
             row = read_row(view.get, session)
             if row is None or [lsn] != list(read_lsns(view.get, row, seq, seq + 1)):
-                yield f"the record at {lsn_of(lsn)} says it is number {seq} of session {name}, which does not know it"
+                yield f"position {lsn_of(lsn)} holds record {seq} of session {name}, whose index does not list it"
         except (DamagedError, UnreadableError, BadRowError) as error:
-            yield f"the record at {lsn_of(lsn)} may be nobody's ({error})"
+            yield f"the record at {lsn_of(lsn)} may belong to no session ({error})"
 
 
 def _binding_problems(view: StoreView) -> Iterator[str]:
@@ -171,18 +171,18 @@ def _binding_problems(view: StoreView) -> Iterator[str]:
         try:
             session = str(codec.unpack(codec.unseal(key, value))).encode()
         except (DamagedError, UnreadableError) as error:
-            yield f"a session key's meaning is damaged ({error})"
+            yield f"the binding of a session key is damaged ({error})"
             continue
         if view.get(SESSIONS, session) is None or view.get(BOUND, bound_key(session, key)) is None:
-            yield f"a session key means session {session_of(session)}, which does not know it"
+            yield f"a session key is bound to session {session_of(session)}, which does not list it"
     if view.count(KEYS) != view.count(BOUND):
-        yield f"{view.count(KEYS)} session keys have a meaning, sessions know of {view.count(BOUND)}"
+        yield f"{view.count(KEYS)} session keys are bound, but sessions list {view.count(BOUND)}"
 
 
 def _value_problems(view: StoreView) -> Iterator[str]:
     for session, _ in view.scan(PENDING):
         if view.get(SESSIONS, session) is None:
-            yield f"session {session_of(session)} is pending and does not exist"
+            yield f"session {session_of(session)} is pending but does not exist"
     for place, _ in view.scan(DUE):
         yield from _due_problems(view, place)
     for table, kind in ((INBOX, Seen), (DEAD, DeadLetter), (PROCESSES, ProcessRecord), (BAD, None), (META, None)):
@@ -196,12 +196,12 @@ def _value_problems(view: StoreView) -> Iterator[str]:
 def _due_problems(view: StoreView, place: bytes) -> Iterator[str]:
     session = session_of_recent(place)
     if not session:
-        yield f"the list of sessions that somebody must look at holds a key without a session: {place.hex()}"
+        yield f"the list of due sessions holds a key without a session: {place.hex()}"
         return
-    with suppress(BadRowError):  # told where the rows are looked at
+    with suppress(BadRowError):  # reported by the check of the rows
         row = read_row(view.get, session)
         if row is None or row.due != place:
-            yield f"session {session_of(session)} is listed at a time at which nobody must look at it"
+            yield f"session {session_of(session)} is listed with a due time that is not its own"
 
 
 _PARTS: Final = {"sessions": _session_problems, "session keys": _binding_problems, "other tables": _value_problems}

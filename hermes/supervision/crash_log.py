@@ -57,7 +57,7 @@ class CrashLog:
 
 def parking(session: SessionId, reason: str) -> Failure:
     """Return the failure for a client that waits for a turn of a parked session."""
-    message = f"{reason}; the message is kept, and `hermes resume {session}` goes on with it"
+    message = f"{reason}; the message is kept, and `hermes resume {session}` continues it"
     return Failure(kind=FailureKind.SUSPENDED, message=message)
 
 

@@ -251,7 +251,7 @@ def _on_timer(state: Stopping, active: int, now: float) -> Step:
     sampled = replace(state, sample_at=now + SAMPLE_EVERY_S, least_active=min(active, before))
     if active >= before or not state.budget.extensible:
         return sampled, ()
-    # Only a new minimum counts: a turn that goes on and on must not postpone the stop forever.
+    # Only a new minimum counts: a turn that never ends must not postpone the stop forever.
     extended = replace(sampled, deadline=now + state.budget.drain_s)
     return extended, (Action.EXTEND_TIMEOUT, Action.ARM_WATCHDOG)
 

@@ -81,9 +81,9 @@ def streamed(script: TurnScript, *live: Any) -> list[dict[str, Any]]:
     for record in script.desk.turn_records[T]:
         if type(record.record).__name__ in ("ModelReplied", "TurnFinished"):
             while pieces and pieces[0] is not None:
-                received += events.tell(pieces.pop(0))
+                received += events.of_update(pieces.pop(0))
             pieces[:1] = []
-        received += events.tell(record)
+        received += events.of_update(record)
     assert events.over
     return received
 
@@ -119,9 +119,9 @@ def test_a_reply_that_broke_off_goes_on_or_is_sent_whole() -> None:
 def test_progress_and_an_end_without_a_record_are_told() -> None:
     events = ResponseEvents(ANSWERING)
     list(events.begin([]))
-    (progress,) = events.tell(CallProgress(session=S, turn=T, call="c1", text="half"))
+    (progress,) = events.of_update(CallProgress(session=S, turn=T, call="c1", text="half"))
     assert (progress["type"], progress["text"]) == ("hermes.tool.progress", "half")
     suspended = Failure(kind=FailureKind.SUSPENDED, message="later")
-    (end,) = events.tell(TurnGaveUp(session=S, turn=T, failure=suspended))
+    (end,) = events.of_update(TurnGaveUp(session=S, turn=T, failure=suspended))
     assert (end["type"], end["response"]["error"]["code"]) == ("response.failed", "session_suspended")
     assert events.over

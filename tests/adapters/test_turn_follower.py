@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
-from hermes.adapters.openai_api.turns.turn_follower import Told, TurnFollower
+from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
 from hermes.domain.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import TurnFailed, TurnFinished
@@ -33,22 +33,22 @@ def follower(script: TurnScript) -> Iterator[TurnFollower]:
     assert script.hub.watchers == 0
 
 
-async def everything(follower: TurnFollower) -> list[Told]:
-    told: list[Told] = []
-    while not told or not _is_end(told[-1]):
+async def everything(follower: TurnFollower) -> list[TurnUpdate]:
+    updates: list[TurnUpdate] = []
+    while not updates or not _is_end(updates[-1]):
         step = await follower.step()
         assert step is not None
-        told.append(step)
-    return told
+        updates.append(step)
+    return updates
 
 
-def _is_end(told: Told) -> bool:
+def _is_end(updates: TurnUpdate) -> bool:
     ends = TurnFinished | TurnFailed
-    return isinstance(told, TurnGaveUp) or (isinstance(told, TurnRecord) and isinstance(told.record, ends))
+    return isinstance(updates, TurnGaveUp) or (isinstance(updates, TurnRecord) and isinstance(updates.record, ends))
 
 
-def shown(told: Sequence[Told | None]) -> list[str]:
-    return [step if isinstance(step, str) else type(getattr(step, "record", step)).__name__ for step in told]
+def shown(updates: Sequence[TurnUpdate | None]) -> list[str]:
+    return [step if isinstance(step, str) else type(getattr(step, "record", step)).__name__ for step in updates]
 
 
 def whole_turn(script: TurnScript) -> None:
@@ -72,21 +72,21 @@ async def test_text_comes_before_its_record_while_the_follower_keeps_up(
 ) -> None:
     call = a_call()
     script.begin()
-    told = [await follower.step() for _ in range(2)]
+    updates = [await follower.step() for _ in range(2)]
     script.say("Let me ", "look.")
-    told.append(await follower.step())
+    updates.append(await follower.step())
     script.ask_for(call, "Let me look.")
     script.start(call)
-    told += [await follower.step() for _ in range(2)]
+    updates += [await follower.step() for _ in range(2)]
     script.tell(CallProgress(session=S, turn=T, call=call.id, text="half"))
-    told.append(await follower.step())
+    updates.append(await follower.step())
     script.finish(call)
-    told.append(await follower.step())
+    updates.append(await follower.step())
     script.say("Found")
-    told.append(await follower.step())
+    updates.append(await follower.step())
     script.end("Found")
-    told.append(await follower.step())
-    assert shown(told) == [
+    updates.append(await follower.step())
+    assert shown(updates) == [
         *("MessageReceived", "TurnStarted", "Let me look.", "ModelReplied", "ToolStarted", "CallProgress"),
         *("ToolFinished", "Found", "TurnFinished"),
     ]
@@ -102,16 +102,16 @@ async def test_late_follower_gets_all_records_and_text_of_the_next_reply(script:
     script.begin()
     script.say("Let me ")
     with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30)) as late:
-        told = [await late.step() for _ in range(2)]
+        updates = [await late.step() for _ in range(2)]
         script.say("look.")
         script.ask_for(call, "Let me look.")
         script.start(call)
-        told += [await late.step() for _ in range(2)]
+        updates += [await late.step() for _ in range(2)]
         script.finish(call)
-        told.append(await late.step())
+        updates.append(await late.step())
         script.say("Found")
-        told.append(await late.step())
-    assert shown(told) == [*WHOLE[:5], "Found"]
+        updates.append(await late.step())
+    assert shown(updates) == [*WHOLE[:5], "Found"]
 
 
 async def test_a_model_that_uses_a_calls_id_twice_is_still_heard(script: TurnScript, follower: TurnFollower) -> None:
@@ -180,14 +180,14 @@ async def test_merged_message_is_followed_in_its_turn(script: TurnScript) -> Non
     script.ask(call)
     script.desk.turn_records[answer] = script.desk.turn_records[T]
     with closing(TurnFollower(SharedTurn(script.desk, S, answer), script.hub, answer, quiet_s=30)) as follower:
-        told = [await follower.step() for _ in range(4)]
+        updates = [await follower.step() for _ in range(4)]
         script.answer(call)
         script.start(call)
         script.finish(call)
         script.say("Done")
         script.end("Done")
-        told += await everything(follower)
-    assert shown(told)[-5:] == ["Asked", "Answered", "ToolStarted", "ToolFinished", "TurnFinished"]
+        updates += await everything(follower)
+    assert shown(updates)[-5:] == ["Asked", "Answered", "ToolStarted", "ToolFinished", "TurnFinished"]
 
 
 async def test_text_after_an_answer_reaches_the_answering_client(script: TurnScript) -> None:
@@ -200,7 +200,7 @@ async def test_text_after_an_answer_reaches_the_answering_client(script: TurnScr
     feed = script.hub.subscribe(turn=T)
     follower = TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30, feed=feed, answering=True)
     with closing(follower):
-        told = [await follower.step() for _ in range(6)]
+        updates = [await follower.step() for _ in range(6)]
         script.say("Thank", " you")
-        told.append(await follower.step())
-    assert shown(told)[-2:] == ["ToolFinished", "Thank you"]
+        updates.append(await follower.step())
+    assert shown(updates)[-2:] == ["ToolFinished", "Thank you"]

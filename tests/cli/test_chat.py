@@ -363,7 +363,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_chat(admin: FakeAdmin) -> None:
         return Answer(body={"session": VIEW["session"]})
 
     with terminal("chat") as person:
-        session = person.expect("/quit exits").split()[1].rstrip(".")
+        session = person.expect(" /quit exits").split()[1].rstrip(".")
         admin.routes[f"POST /sessions/{session}/stop"] = stop
         person.expect("you> ")
         person.type("tell me a story\n")

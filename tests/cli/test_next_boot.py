@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 CONFIG = "shutdown:\n  drain_s: 0.2\n"
 SLOW_S = 6  # for a test to come in between
 ASKED = f"!slow {SLOW_S}"
-ANSWER = f"told to take {SLOW_S} seconds"
+ANSWER = f"This answer takes {SLOW_S} seconds"
 
 
 def in_flight(daemon: DaemonProcess) -> bool:
@@ -91,7 +91,7 @@ def texts(daemon: DaemonProcess, session: str) -> list[str]:
 def test_typed_ahead_message_is_answered_after_the_terminal_closed() -> None:
     with DaemonProcess() as daemon:
         with terminal("chat", HERMES_HOME=str(daemon.home)) as person:
-            session = person.expect("/quit exits").split()[1].rstrip(".")
+            session = person.expect(" /quit exits").split()[1].rstrip(".")
             person.expect("you> ")
             person.type(f"{ASKED}\n")
             eventually(lambda: in_flight(daemon))
@@ -152,8 +152,8 @@ def test_exit_without_a_daemon_reports_what_is_stored(leave: str) -> None:
             person.press_ctrl_c()
         else:
             person.type(leave)
-        person.expect("(The message is stored, and the answer will be finished")
-        person.expect("(never sent: a line)")
+        person.expect("(The message is stored and the turn resumes when a daemon runs again")
+        person.expect("(not sent: a line)")
         person.expect("Continue with: hermes chat -r ")
     assert person.process.returncode == 0
 
@@ -196,7 +196,7 @@ def test_tail_follows_restart_and_kill_and_ends_with_stop() -> None:
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
         daemon.kill()
-        person.expect("(the daemon stopped: the last daemon was killed or")
+        person.expect("(the daemon stopped: the last daemon was killed or crashed")
         daemon.start()
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
@@ -218,4 +218,4 @@ def test_status_and_stop_report_a_killed_daemon() -> None:
             assert f"1 session with open work resumes at the next start: {asked['session_id']}" in done.stderr
         daemon.start()
         assert daemon.hermes("stop").returncode == 0
-        assert "was killed or crashed" not in daemon.hermes("status").stderr
+        assert "killed or crashed" not in daemon.hermes("status").stderr

@@ -80,7 +80,7 @@ def test_a_refusal_is_remembered_too_and_can_be_taken_back(daemon: DaemonProcess
     with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home)) as person:
         person.expect(QUESTION)
         person.type("no\n")
-        assert "Working directory: /" not in person.expect("you> ")
+        assert "Working directory:" not in person.expect("you> ")
         person.type("/quit\n")
     assert read_answers(daemon.home)[str(project)] is False
     assert str(project) not in pwd(daemon, project)
@@ -101,4 +101,4 @@ def test_home_directory_cannot_be_trusted(daemon: DaemonProcess, project: Path) 
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == f"hermes: the agent cannot work in {project}: it holds your home directory\n"
+    assert done.stderr == f"hermes: the agent cannot work in {project}: it contains your home directory\n"

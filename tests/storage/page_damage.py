@@ -15,7 +15,7 @@ def leaves(directory: Path, table: str) -> list[tuple[int, list[bytes]]]:
     """The numbers of a table's leaf pages and the keys on them."""
     engine = LmdbEngine.open(directory)
     found = []
-    with engine._look() as view:
+    with engine._view() as view:
         description = view._txn.get(table.encode())
         assert description is not None
         below = [pages._NUMBER.unpack_from(description, pages._ROOT_AT)[0]]

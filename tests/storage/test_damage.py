@@ -53,7 +53,7 @@ def write(engine: LmdbEngine, table: str, key: bytes, value: bytes) -> None:
 
 
 def read(engine: LmdbEngine, table: str, key: bytes) -> bytes:
-    with engine._look() as view:
+    with engine._view() as view:
         value = view.get(table, key)
     assert value is not None
     return value
@@ -236,7 +236,7 @@ def test_a_damaged_fact_counts_as_not_there_and_hides_no_other(engine: LmdbEngin
 @pytest.mark.parametrize("seed", range(5))
 def test_no_flipped_byte_anywhere_gives_a_wrong_answer(engine: LmdbEngine, seed: int) -> None:
     dice = random.Random(seed)
-    with engine._look() as view:
+    with engine._view() as view:
         values = [(table, key, value) for table in TABLES for key, value in view.scan(table) if value]
     truth = answers(engine)
     for table, key, value in dice.sample(values, 60):

@@ -100,7 +100,7 @@ def test_whatever_goes_through_the_log_gets_past_a_lost_page(store: Path, opened
 
 def test_a_lost_branch_hides_only_what_is_below_it(store: Path, opened: list[LmdbEngine]) -> None:
     engine = LmdbEngine.open(store)
-    with engine._look() as view:
+    with engine._view() as view:
         description = view._txn.get(LOG.encode())
     engine.close()
     assert description is not None
@@ -206,7 +206,7 @@ def test_noise_on_any_page_never_kills_whoever_reads(store: Path, seed: int) -> 
 
 def test_a_scan_goes_on_from_any_place(store: Path, opened: list[LmdbEngine]) -> None:
     opened.append(engine := LmdbEngine.open(store))
-    with engine._look() as view:
+    with engine._view() as view:
         keys = [key for key, _ in view.scan(LOG)]
         assert [lsn_of(key) for key in keys] == list(range(1, len(keys) + 1))
         for position in (0, 1, 700, len(keys) - 1):

@@ -71,7 +71,7 @@ def test_several_steps_are_taken_in_their_order(tmp_path: Path) -> None:
 def test_without_a_way_from_there_the_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     make_older(tmp_path)
     before = (tmp_path / "data.mdb").read_bytes()
-    with pytest.raises(StorageFormatError, match="no way from format") as refusal:
+    with pytest.raises(StorageFormatError, match="cannot migrate format") as refusal:
         LmdbEngine.open(tmp_path)
     assert refusal.value.exit_code == 78
     assert (tmp_path / "data.mdb").read_bytes() == before
@@ -93,7 +93,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
         STEP(env)
         raise lmdb.MapFullError("no room")
 
-    with pytest.raises(StorageError, match="not migrated and is as it was"):
+    with pytest.raises(StorageError, match="not migrated and is unchanged"):
         migrate(tmp_path, steps={STORE_FORMAT - 1: fails})
     assert (tmp_path / "data.mdb").read_bytes() == before
     assert not (tmp_path / "compact.part").exists()
@@ -138,7 +138,7 @@ def format_after_kill(directory: Path, change: str, point: int) -> int | None:
 
 
 def test_a_store_that_an_earlier_version_wrote_in_this_format_is_read_whole(tmp_path: Path) -> None:
-    """`format-1.mdb.gz` is never made anew: whoever cannot read it has changed the format. It has 11 tables."""
+    """`format-1.mdb.gz` is never regenerated: code that cannot read it has changed the format. It has 11 tables."""
     (tmp_path / "data.mdb").write_bytes(gzip.decompress((Path(__file__).parent / "format-1.mdb.gz").read_bytes()))
     assert verify(tmp_path) == []
     with open_reader(tmp_path) as reader:

@@ -55,16 +55,16 @@ def test_a_sound_store_has_no_problems(store: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "value", "problem"),
     [
-        (SESSIONS, b"a", None, "which does not know it"),
+        (SESSIONS, b"a", None, "whose index does not list it"),
         (SESSIONS, b"a", b"\x01", "row of session a is damaged"),
         (INDEX, index_key(b"a", 1), None, "chunk 1"),
         (LOG, lsn_key(3), None, "it is lost"),
         (LOG, lsn_key(3), b"\x01 garbled", "record 2 is damaged"),
         (LOG, lsn_key(999), codec.seal(lsn_key(999), codec.pack(("z", 0, "Ended", [1.0, "x"]))), "session z"),
         (KEYS, text_key("key a"), None, "session keys"),
-        (KEYS, text_key("key a"), b"\x01", "meaning is damaged"),
-        (KEYS, text_key("key a"), codec.seal(text_key("key a"), codec.pack("z")), "means session z"),
-        (BOUND, b"a\0" + text_key("key a"), None, "means session a"),
+        (KEYS, text_key("key a"), b"\x01", "binding of a session key is damaged"),
+        (KEYS, text_key("key a"), codec.seal(text_key("key a"), codec.pack("z")), "bound to session z"),
+        (BOUND, b"a\0" + text_key("key a"), None, "bound to session a"),
         (PENDING, b"a", None, "pending"),
         (PENDING, b"z", b"", "session z is pending"),
         (RECENT, b"\0" * 8 + b"z", b"", "recent"),
@@ -97,7 +97,7 @@ def test_damaged_pages_are_told(store: Path) -> None:
 def test_a_store_that_was_cut_short_is_told(store: Path) -> None:
     os.truncate(store / "data.mdb", 3 * 4096)
     [problem] = verify(store)
-    assert "cut short" in problem
+    assert "truncated" in problem
 
 
 def test_what_is_no_store_is_told(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_values_of_another_table_are_damage(store: Path) -> None:
     change(store, LOG, b"no position", b"\x01")
     change(store, DUE, b"short", b"")
     problems = check(store)
-    assert any("a session key means session (1, 2)" in each for each in problems), problems
-    assert any("the log holds a key that is no position" in each for each in problems), problems
+    assert any("a session key is bound to session (1, 2)" in each for each in problems), problems
+    assert any("the log holds a key that is not a position" in each for each in problems), problems
     assert any("holds a key without a session" in each for each in problems), problems
 
 
@@ -150,7 +150,7 @@ def test_what_fails_in_one_part_is_told_and_the_others_are_checked(
     change(store, PENDING, b"z", b"")
     monkeypatch.setattr("hermes.storage.verify._row_problems", fails)
     problems = check(store)
-    assert "sessions: cannot be checked to the end (KeyError: 'odd')" in problems
+    assert "sessions: could not be checked completely (KeyError: 'odd')" in problems
     assert any("session z is pending" in each for each in problems)
 
 

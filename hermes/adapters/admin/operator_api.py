@@ -231,7 +231,7 @@ class OperatorApi:
         return stream.response
 
     async def _forward(self, stream: EventStream, feed: Subscription) -> None:
-        """Forward events until the feed ends. A watcher that fell behind is told and can reconnect."""
+        """Forward events until the feed ends. A watcher that fell behind gets an event and can reconnect."""
         while True:
             try:
                 async with asyncio.timeout(self._service.ping_s):

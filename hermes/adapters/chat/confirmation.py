@@ -6,6 +6,8 @@ from collections.abc import Hashable
 from typing import Final
 
 from hermes.domain.values import dataclass
+from hermes.services.commands.registry import SlashCommand
+from hermes.services.commands.reply import confirmation
 
 VALID_S: Final = 600.0
 MAX_OPEN: Final = 1000
@@ -26,14 +28,15 @@ class Confirmations:
     def __init__(self) -> None:
         self._asked: dict[Hashable, _Asked] = {}
 
-    def expect(self, who: Hashable, command: str, choices: tuple[str, ...], now: float) -> None:
-        """Expect a typed answer, if the reply's `choices` have `no` and one that starts with `yes`."""
-        yes = next((each for each in choices if each.startswith("yes")), "")
-        if not yes or "no" not in choices:
+    def expect(self, who: Hashable, command: SlashCommand, choices: tuple[str, ...], now: float) -> None:
+        """Expect a typed answer, if a reply of the command with these `choices` asks for confirmation."""
+        answers = confirmation(command, choices)
+        if answers is None:
             return
         if len(self._asked) >= MAX_OPEN:
             self._asked.clear()
-        self._asked[who] = _Asked(yes=f"/{command} {yes}", no=f"/{command} no", at=now)
+        yes, no = (f"/{command.name} {answer}" for answer in answers)
+        self._asked[who] = _Asked(yes=yes, no=no, at=now)
 
     def take(self, who: Hashable, text: str, now: float) -> str:
         """Return the command line that a message stands for, or an empty string. Closes the question."""

@@ -278,9 +278,8 @@ class SessionChatIntake(ChatIntake):
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):
-            word = command.command.name
-            self._confirmations.expect((key, inbound.user), word, reply.choices, self._clock())
-            token = command_token(word, key, inbound.user)
+            self._confirmations.expect((key, inbound.user), command.command, reply.choices, self._clock())
+            token = command_token(command.command.name, key, inbound.user)
             await self._reply(inbound, name, reply.text, choices=reply.choices, call=token)
         else:
             await self._reply(inbound, name, reply.text)

@@ -1,7 +1,7 @@
 """Life cycle of a server: open, intake closed, leaving, stopped.
 
 Closing the intake refuses new turns while running answers continue. Leaving ends pure watchers. After the grace
-period, clients that still wait are told that their message is stored and continues later, and connections close.
+period, waiting clients get the answer that their message is stored and continues later. Then connections close.
 """
 
 from __future__ import annotations

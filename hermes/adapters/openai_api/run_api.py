@@ -24,7 +24,7 @@ from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_R
 from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
-from hermes.adapters.openai_api.turns.turn_follower import Told, TurnFollower
+from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
 from hermes.adapters.openai_api.turns.turn_request import parse_turn_request
 from hermes.adapters.openai_api.turns.turn_view import turn_of
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
@@ -78,8 +78,8 @@ class RunApi:
         run = await self._run(TurnToken(session=receipt.session, turn=receipt.turn))
         remember_session(request, run.session)
         notice = " ".join(filter(None, (receipt.notice, asked.notice)))
-        told = {**run.object(), "handling": receipt.handling, **({"notice": notice} if notice else {})}
-        return json_response(told, status=202)
+        body = {**run.object(), "handling": receipt.handling, **({"notice": notice} if notice else {})}
+        return json_response(body, status=202)
 
     async def one(self, request: web.Request) -> web.Response:
         run = await self._run(read_token(request.match_info["id"], RUN))
@@ -153,12 +153,12 @@ class RunApi:
             if is_last(records[-1]) and place_of(records[-1]) == after:
                 return web.Response(status=204)  # no more events: stops clients that reconnect automatically
             known = after if after is not None and after in set(map(place_of, records)) else None
-            telling = _RunEventStream(token.text(RUN), await open_stream(request), known, shared.frames)
+            events = _RunEventStream(token.text(RUN), await open_stream(request), known, shared.frames)
             lost, lifetime = connection_of(request).lost, service.lifetime
-            told = await until(telling.all(follower), lost, lifetime.leaving)
-            if told is None and not lost.done():
-                await until(telling.report_stop(), lost, lifetime.over)
-            return telling.stream.response
+            is_over = await until(events.all(follower), lost, lifetime.leaving)
+            if is_over is None and not lost.done():
+                await until(events.report_stop(), lost, lifetime.over)
+            return events.stream.response
 
 
 class _RunEventStream:
@@ -175,12 +175,12 @@ class _RunEventStream:
     async def all(self, follower: TurnFollower) -> bool:
         """Send all events. Returns True if the run is over."""
         while True:
-            told = await follower.step()
-            if told is None:
+            update = await follower.step()
+            if update is None:
                 await self.stream.ping()
                 continue
-            await self._tell(told)
-            if is_last(told):
+            await self._send(update)
+            if is_last(update):
                 return True
 
     async def report_stop(self) -> None:
@@ -189,30 +189,30 @@ class _RunEventStream:
         fields = {"text": _STOPPING, "last_event_id": self._last or None}
         await self.stream.send({"run_id": self._run, "session_id": where, **fields}, event="daemon.stopping")
 
-    async def _tell(self, told: Told) -> None:
+    async def _send(self, update: TurnUpdate) -> None:
         place = ""
-        if isinstance(told, TurnRecord):
-            self._records.append(told)
-            place = place_of(told)
+        if isinstance(update, TurnRecord):
+            self._records.append(update)
+            place = place_of(update)
             if self._after is not None:
                 if place == self._after:
                     self._after = None
                 return
             if place not in self._frames:
-                self._frames[place] = self._frame(told, place)
+                self._frames[place] = self._frame(update, place)
             encoded = self._frames[place]
         else:
-            encoded = self._frame(told, place)
+            encoded = self._frame(update, place)
         if encoded:
-            self._last = place or self._last  # an interrupted event is finished before the farewell
+            self._last = place or self._last  # a started event is completed before the stop is reported
             await self.stream.send_frame(encoded)
 
-    def _frame(self, told: Told, place: str) -> bytes:
+    def _frame(self, update: TurnUpdate, place: str) -> bytes:
         """Encode an event; empty if there is none. Frames of records are shared by all readers."""
-        named = event_of(told, self._records)
+        named = event_of(update, self._records)
         if named is None:
             return b""
         name, fields = named
         where = self._records[-1].session if self._records else ""
-        at = {"at": told.record.at} if isinstance(told, TurnRecord) else {}
+        at = {"at": update.record.at} if isinstance(update, TurnRecord) else {}
         return frame({"run_id": self._run, "session_id": where, **at, **fields}, name, place)

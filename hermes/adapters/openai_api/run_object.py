@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.adapters.http import problem
 from hermes.adapters.http.presentation import JsonObject, plain
 from hermes.adapters.openai_api.turns import pending, turn_event
-from hermes.adapters.openai_api.turns.turn_follower import Told
+from hermes.adapters.openai_api.turns.turn_follower import TurnUpdate
 from hermes.adapters.openai_api.turns.turn_view import (
     calls_of,
     end_of,
@@ -78,32 +78,32 @@ def error_of(failure: Failure) -> JsonObject:
 # ---------------------------------------------------------------- events
 
 
-def place_of(told: TurnRecord) -> str:
+def place_of(update: TurnRecord) -> str:
     """Return the id of a stored event: the position of its record."""
-    return f"{told.session}:{told.seq}"
+    return f"{update.session}:{update.seq}"
 
 
-def is_last(told: Told) -> bool:
-    return isinstance(told, TurnGaveUp) or (
-        isinstance(told, TurnRecord) and isinstance(told.record, TurnFinished | TurnFailed)
+def is_last(update: TurnUpdate) -> bool:
+    return isinstance(update, TurnGaveUp) or (
+        isinstance(update, TurnRecord) and isinstance(update.record, TurnFinished | TurnFailed)
     )
 
 
-def event_of(told: Told, so_far: Sequence[TurnRecord]) -> Named | None:
+def event_of(update: TurnUpdate, so_far: Sequence[TurnRecord]) -> Named | None:
     """Return the event of a record or live event; `so_far` are the records up to it."""
-    match told:
+    match update:
         case str():
-            return "message.delta", {"text": told}
+            return "message.delta", {"text": update}
         case TurnGaveUp(failure=failure):
             return _failed(failure)
         case TurnRecord():
-            return _of_record(told, so_far)
+            return _of_record(update, so_far)
         case _:
-            return turn_event.of_event(told)
+            return turn_event.of_event(update)
 
 
-def _of_record(told: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None:
-    match told.record:
+def _of_record(update: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None:
+    match update.record:
         case MessageReceived():
             return "run.accepted", {}
         case TurnStarted() as started:
@@ -124,7 +124,7 @@ def _of_record(told: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None:
         case TurnFailed() as end:
             return _failed(end.failure)
         case record:
-            return turn_event.of_record(record, told.session, calls_of(so_far))
+            return turn_event.of_record(record, update.session, calls_of(so_far))
 
 
 def _failed(failure: Failure) -> Named:

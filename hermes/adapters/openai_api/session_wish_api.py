@@ -53,8 +53,8 @@ class SessionWishes:
         receipt = await service.sessions.submit(only_once(submission, key, f"steer {session}"))
         request[RECEIPT] = receipt
         remember_session(request, receipt.session)
-        told = {"session_id": receipt.session, "turn_id": receipt.turn, "handling": receipt.handling}
-        return json_response(told, status=202)
+        body = {"session_id": receipt.session, "turn_id": receipt.turn, "handling": receipt.handling}
+        return json_response(body, status=202)
 
     async def stop(self, request: web.Request) -> web.Response:
         fields = await self._service.read_fields(request)

@@ -18,7 +18,7 @@ from hermes.adapters.slack.workspace import Workspace
 
 _MAX_REMEMBERED = 4096
 _MAX_ASKED = 30  # per message
-_PATIENCE_S = 1.0  # Slack wants an acknowledgement within three seconds
+_LOOKUP_TIMEOUT_S = 1.0  # Slack wants an acknowledgement within three seconds
 _MAX_CHARACTERS = 80
 
 
@@ -34,7 +34,7 @@ class UserNames:
         if unknown:
             asking = [asyncio.create_task(self._ask(workspace, user), name="slack name") for user in unknown]
             try:
-                await asyncio.wait(asking, timeout=_PATIENCE_S)
+                await asyncio.wait(asking, timeout=_LOOKUP_TIMEOUT_S)
             finally:
                 for task in asking:
                     task.cancel()

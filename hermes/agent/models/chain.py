@@ -109,23 +109,23 @@ class ModelChain:
         """Return the result and the number of tries."""
         tries = 0
         while True:
-            said: list[str] = []
+            texts: list[str] = []
             tries += 1
             wait = _Wait(self)
             try:
                 async with AsyncExitStack() as held:
                     with wait if self._slots.full else nullcontext():
                         await held.enter_async_context(self._slots)
-                    done = await _stream(model, request, listener, said, wait)
+                    done = await _stream(model, request, listener, texts, wait)
                 self._health.answered()
-                return ModelReply(text="".join(said), done=done, place=place, waited_s=wait.waited_s), tries
+                return ModelReply(text="".join(texts), done=done, place=place, waited_s=wait.waited_s), tries
             except ModelError as error:
                 problem = error.failure
             # The outermost edge of a model: the session must get a result.
             except Exception as error:  # noqa: BLE001
                 logger.opt(exception=True).error("model {}: unexpected error", model.name)
                 problem = failure(FailureKind.INTERNAL, f"the model's adapter failed ({type(error).__name__})")
-            if said:
+            if texts:
                 listener.reset()
             self._health.failed(model.name, problem)
             delay_s = next_delay(problem, tries, self._random())
@@ -177,7 +177,7 @@ def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
 
 
 async def _stream(
-    model: Model, request: ModelRequest, listener: ReplyListener, said: list[str], wait: _Wait
+    model: Model, request: ModelRequest, listener: ReplyListener, texts: list[str], wait: _Wait
 ) -> ModelDone:
     """Make one call and pass text on as it arrives, without reasoning. Raises ModelError for an empty answer."""
     done: ModelDone | None = None
@@ -185,7 +185,7 @@ async def _stream(
 
     def heard(text: str) -> None:
         if text:
-            said.append(text)
+            texts.append(text)
             listener.text(text)
 
     with ExitStack() as waiting:
@@ -193,8 +193,8 @@ async def _stream(
             match chunk:
                 case ModelText():
                     text = reasoning.feed(chunk.text)
-                    if reasoning.take_back() and said:
-                        said.clear()
+                    if reasoning.take_back() and texts:
+                        texts.clear()
                         listener.reset()
                     heard(text)
                 case ModelQueued():
@@ -209,7 +209,7 @@ async def _stream(
         heard(reasoning.finish())
     if done is None:
         raise malformed("the answer is incomplete: the model did not report its end")
-    if not done.tool_calls and not any(map(str.strip, said)):
+    if not done.tool_calls and not any(map(str.strip, texts)):
         what = "contains only reasoning" if reasoning.found else "is empty"
         raise malformed(f"the answer {what} (finish reason {done.finish_reason!r})")
     return done

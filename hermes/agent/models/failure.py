@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 from hermes.domain.errors import ModelError
 from hermes.domain.types import Failure, FailureCause, FailureKind
 
-SAID_MAX = 300  # characters of the provider's text
+PROVIDER_TEXT_MAX = 300  # characters of the provider's text
 
 _HINTS: Mapping[FailureKind, str] = {
     FailureKind.AUTH: "check the key in model.api_key_file, or in the variable that model.api_key_env names",
@@ -102,9 +102,9 @@ def from_status(
     status: int, headers: Mapping[str, str], body: bytes, *, secret: str, now: float, address: str = ""
 ) -> Failure:
     """Return the failure for a response with a status other than 200. `address` comes from `address_of`."""
-    code, said = _read_error(_parse(body))
-    kind = _kind(status, code, said)
-    what = f"{_endpoint(address)} answered with status {status}{_quote(said, secret)}"
+    code, text = _read_error(_parse(body))
+    kind = _kind(status, code, text)
+    what = f"{_endpoint(address)} answered with status {status}{_quote(text, secret)}"
     found = failure(kind, what, retry_after_s=retry_after(headers, now))
     message = found.message + (_address_hint(address) if status == HTTPStatus.NOT_FOUND else "")
     return replace(found, message=message, address=address, cause=FailureCause.STATUS, status=status)
@@ -112,10 +112,10 @@ def from_status(
 
 def from_error_object(error: object, *, secret: str) -> Failure:
     """Return the failure for an error object within a stream. A numeric code is a status."""
-    code, said = _read_error({"error": error})
+    code, text = _read_error({"error": error})
     number = code.partition(" ")[0]
-    kind = _kind(int(number) if number in _STATUSES else None, code, said)
-    return failure(kind, f"the model endpoint reported an error{_quote(said, secret)}")
+    kind = _kind(int(number) if number in _STATUSES else None, code, text)
+    return failure(kind, f"the model endpoint reported an error{_quote(text, secret)}")
 
 
 def from_transport(error: BaseException, *, address: str = "") -> Failure:
@@ -180,11 +180,11 @@ def _seconds(value: str | None) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def _kind(status: int | None, code: str, said: str) -> FailureKind:
+def _kind(status: int | None, code: str, text: str) -> FailureKind:
     for word, kind in _PRECISE:
         if word in code:
             return kind
-    if status in (400, 422, None) and any(phrase in said.lower() for phrase in _OVERFLOW_PHRASES):
+    if status in (400, 422, None) and any(phrase in text.lower() for phrase in _OVERFLOW_PHRASES):
         return FailureKind.CONTEXT_OVERFLOW
     if status is not None:
         return _STATUS.get(status, FailureKind.OVERLOADED if status >= 500 else FailureKind.BAD_REQUEST)
@@ -210,8 +210,8 @@ def _read_error(reply: object) -> tuple[str, str]:
     return " ".join(words).lower(), message if isinstance(message, str) else ""
 
 
-def _quote(said: str, secret: str) -> str:
+def _quote(text: str, secret: str) -> str:
     if secret:
-        said = said.replace(secret, "***")
-    said = " ".join(said.encode("utf-8", "replace").decode().split())
-    return f" ({said[:SAID_MAX]})" if said else ""
+        text = text.replace(secret, "***")
+    text = " ".join(text.encode("utf-8", "replace").decode().split())
+    return f" ({text[:PROVIDER_TEXT_MAX]})" if text else ""

@@ -58,14 +58,14 @@ class LocalModel(Model):
     async def _answer(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         completion = StreamedCompletion(model=NAME)
         worker = self._worker = self._worker or await self._start()
-        whole, said = False, ""
+        whole, answer = False, ""
         try:
             async with aclosing(_ask(worker, request_body(request, *_settings(request, self._max_tokens)))) as chunks:
                 async for chunk in chunks:
                     if text := completion.add(chunk):
-                        said = (said + text)[-LOOK_BACK:]
+                        answer = (answer + text)[-LOOK_BACK:]
                         yield ModelText(text=text)
-                        if is_looping(said):
+                        if is_looping(answer):
                             yield ModelDone(finish_reason="length", model=NAME)
                             return
             whole = True

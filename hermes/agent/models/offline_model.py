@@ -1,4 +1,4 @@
-"""The built-in model for trying Hermes without any account. It is not an AI: it does what a line tells it to.
+"""Built-in model to try Hermes without an account. It is not an AI: it executes directives.
 
 The last user message may be a directive:
 
@@ -6,16 +6,16 @@ The last user message may be a directive:
     !echo TEXT          answers TEXT (alone: an empty answer)
     !slow [SECONDS]     streams its answer over that time (5 s)
     !long N             answers with N words
-    !count              says how many messages it was shown
-    !history            lists every message it was shown, one a line
+    !count              answers with the number of messages
+    !history            lists all messages, one per line
     !tool NAME {JSON}   asks to run a tool; several in one line are separated by " ;; "
-    !fail KIND          fails in that way, for example rate_limit
+    !fail KIND          fails with that kind, for example rate_limit
     !cut                stops in the middle of its answer
     !hang               never answers
 
-Several lines of directives are one turn: each line is its answer to what the one before brought. When tools have run
-and no line is left, it says what they returned. Anything else is quoted back. Answers depend on nothing but the
-messages. Four bytes are a token. Only `!history` reads every message, so that a late turn costs what the first did.
+Several lines of directives are one turn: each line answers one model call. When tools have run and no line is left,
+it answers with their results. It quotes any other message. Answers depend only on the messages. Four bytes count as a
+token. Only `!history` reads every message, so that late turns cost as much as the first one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUOTE_MAX = 200
 WORDS_MAX = 100_000
 SECONDS_MAX = 3600.0
 DIRECTIVES_MAX = 1000  # lines
-_BREATH = 64  # words or messages between two looks of the event loop
+_YIELD_EVERY = 64  # words or messages until the event loop runs again
 _SLICE = 4096  # characters
 
 
@@ -48,12 +48,12 @@ class OfflineModel(Model):
         self._sleep = sleep
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        said, results = _last_said(request.messages)
-        directive, _, argument = said.partition(" ")
+        prompt, results = _current_directive(request.messages)
+        directive, _, argument = prompt.partition(" ")
         match directive:
             case "!fail" if argument.strip() in set(FailureKind):
                 kind = FailureKind(argument.strip())
-                raise ModelError(Failure(kind=kind, message=f"the offline model was told to fail with {kind}"))
+                raise ModelError(Failure(kind=kind, message=f"the offline model failed on request with {kind}"))
             case "!hang":
                 await asyncio.Event().wait()
             case "!cut":
@@ -62,19 +62,24 @@ class OfflineModel(Model):
             case "!tool":
                 yield _tool_calls(argument, request)
                 return
-        answer = await self._answer(directive, argument, said, results, request.messages)
+        answer = await self._answer(directive, argument, prompt, results, request.messages)
         pause_s = _seconds(argument) / len(answer.split()) if directive == "!slow" else 0.0
         for position, piece in enumerate(_pieces(answer)):
             yield ModelText(text=piece)
-            if pause_s or position % _BREATH == 0:
+            if pause_s or position % _YIELD_EVERY == 0:
                 await self._sleep(pause_s)
         yield ModelDone(finish_reason="stop", model=NAME, usage=_usage(request, len(answer)))
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there is nothing to close."""
 
     async def _answer(
-        self, directive: str, argument: str, said: str, results: Sequence[str], messages: Sequence[EncodedMessage]
+        self,
+        directive: str,
+        argument: str,
+        prompt: str,
+        results: Sequence[str],
+        messages: Sequence[EncodedMessage],
     ) -> str:
         match directive:
             case "!help" | "!directives":
@@ -82,7 +87,7 @@ class OfflineModel(Model):
             case "!echo":
                 return argument
             case "!slow":
-                return f"This answer was told to take {_seconds(argument):g} seconds, one word after the other."
+                return f"This answer takes {_seconds(argument):g} seconds, one word after the other."
             case "!long":
                 return " ".join(map(str, range(1, _whole(argument) + 1)))
             case "!count":
@@ -96,9 +101,9 @@ class OfflineModel(Model):
         if results:
             return "\n\n".join(["The tools returned:", *results])
         return (
-            f"You said {_quoted(said)}. This conversation has {_count(messages)} and began with "
-            f"{_quoted(_first_said(messages))}. I am not an AI but the built-in offline model; "
-            "!directives lists what I know. For a real one set `model.provider: openai` in config.yaml."
+            f"You said {_quoted(prompt)}. This conversation has {_count(messages)} and began with "
+            f"{_quoted(_first_user_text(messages))}. I am not an AI but the built-in offline model; "
+            "!directives lists what I can do. For a real one set `model.provider: openai` in config.yaml."
         )
 
     async def _history(self, messages: Sequence[EncodedMessage]) -> str:
@@ -108,13 +113,13 @@ class OfflineModel(Model):
             if role == "system" and number == 0:
                 continue
             lines.append(f"{len(lines) + 1}. {role}: {text.replace(chr(10), chr(92) + 'n')}")
-            if number % _BREATH == 0:
+            if number % _YIELD_EVERY == 0:
                 await self._sleep(0)
         return "\n".join(lines)
 
 
 def _read(message: EncodedMessage) -> tuple[str, str]:
-    """Role and text of a message; what is not text is named in brackets."""
+    """Return role and text of a message. Other parts appear as their type in brackets."""
     fields = json.loads(message)
     content = fields.get("content")
     if isinstance(content, list):
@@ -122,40 +127,40 @@ def _read(message: EncodedMessage) -> tuple[str, str]:
     return str(fields.get("role")), str(content or "")
 
 
-def _last_said(messages: Sequence[EncodedMessage]) -> tuple[str, list[str]]:
-    """The directive whose turn it is, and what tools have returned for the one before it."""
-    replies, results, said = 0, [], ""
+def _current_directive(messages: Sequence[EncodedMessage]) -> tuple[str, list[str]]:
+    """Return the current directive and the tool results of the previous one."""
+    replies, results, prompt = 0, [], ""
     for message in reversed(messages):
         role, text = _read(message)
         if role == "user" and not text.startswith(NOTE_MARK):
-            said = text.strip()
+            prompt = text.strip()
             break
         replies += role == "assistant"
         if role == "tool" and replies == 0:
             results.append(text)
-    lines = [line.strip() for line in said.split("\n", DIRECTIVES_MAX)]
+    lines = [line.strip() for line in prompt.split("\n", DIRECTIVES_MAX)]
     if not replies and not (len(lines) > 1 and all(line.startswith("!") for line in lines)):
-        return said, []
+        return prompt, []
     return (lines[replies] if replies < len(lines) else ""), results[::-1]
 
 
-def _first_said(messages: Sequence[EncodedMessage]) -> str:
+def _first_user_text(messages: Sequence[EncodedMessage]) -> str:
     return next((text.strip() for role, text in map(_read, messages) if role == "user"), "")
 
 
 def _count(messages: Sequence[EncodedMessage]) -> str:
-    """Without the system prompt that it is shown first."""
+    """Count the messages, without the system prompt."""
     number = len(messages) - (bool(messages) and _read(messages[0])[0] == "system")
     return "1 message" if number == 1 else f"{number} messages"
 
 
 def _quoted(text: str) -> str:
-    line = " ".join(text.split(None, QUOTE_MAX)[:QUOTE_MAX])  # so many words are longer than what is quoted
+    line = " ".join(text.split(None, QUOTE_MAX)[:QUOTE_MAX])  # enough words for the longest quote
     return f'"{line if len(line) <= QUOTE_MAX else line[:QUOTE_MAX] + "…"}"'
 
 
 def _pieces(answer: str) -> Iterator[str]:
-    """Word by word, each with the space around it; a long one in slices, so that no step of it takes long."""
+    """Yield the answer word by word, or a long answer in slices, so that no step takes long."""
     if len(answer) > WORDS_MAX:
         return (answer[begin : begin + _SLICE] for begin in range(0, len(answer), _SLICE))
     return (found.group() for found in re.finditer(r"\s*\S+\s*", answer))

@@ -1,4 +1,4 @@
-"""When to try a model call again. A pure schedule: the caller brings the failure, the count and the dice."""
+"""Retry schedule of model calls. Pure: the failure, the number of tries and the jitter are arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.domain.types import Failure, FailureKind
 TRIES_MAX = 4
 FIRST_BACKOFF_S = 1.0
 BACKOFF_MAX_S = 8.0
-PATIENCE_S = 60.0  # asked to wait for longer than this, the turn fails instead and says so
+MAX_RETRY_AFTER_S = 60.0  # the turn fails if the endpoint requests a longer wait
 
 RETRYABLE = frozenset(
     {
@@ -22,13 +22,13 @@ RETRYABLE = frozenset(
 
 
 def next_delay(failure: Failure, tries: int, jitter: float) -> float | None:
-    """Seconds until the next try after so many failed ones, or None to give up. `jitter` is from [0, 1).
+    """Return the seconds until the next try after `tries` failures; None to give up. `jitter` is in [0, 1).
 
-    A wait that the endpoint asked for is never cut short: the backoff is added to it.
+    The backoff is added to the wait that the endpoint requests.
     """
     if failure.kind not in RETRYABLE or tries >= TRIES_MAX:
         return None
     asked_s = failure.retry_after_s or 0.0
-    if asked_s > PATIENCE_S:
+    if asked_s > MAX_RETRY_AFTER_S:
         return None
     return asked_s + backoff_s(tries, first_s=FIRST_BACKOFF_S, max_s=BACKOFF_MAX_S, jitter=jitter)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _STOPPING = "stopping"  # error code of an answer or message that a stop of the daemon cut off
 _CANCELLED = "cancelled"  # error code of a turn that was stopped
+_CODES_WITH_RETRY_HINT = frozenset({"rate_limit_exceeded", "upstream_overloaded"})  # their messages mention /retry
 _NO_SUCH_RUN = "run_not_found"
 _CONFIRM_TIMEOUT_S = 10.0  # for a message to be on disk
 _POLL_S = 0.5
@@ -74,6 +75,10 @@ class StoppedError(HermesError):
 
 class TurnFailedError(HermesError):
     """The turn ended without an answer; the message is stored."""
+
+    def __init__(self, message: str, code: str | None) -> None:
+        super().__init__(message)
+        self.suggests_retry = code in _CODES_WITH_RETRY_HINT
 
 
 _COMMAND = re.compile(r"/[a-z-]+(\s|$)", re.IGNORECASE)
@@ -385,7 +390,7 @@ class Conversation:
 
 
 def _failed(message: str, code: str | None) -> HermesError:
-    return StoppedError(message) if code == _CANCELLED else TurnFailedError(message)
+    return StoppedError(message) if code == _CANCELLED else TurnFailedError(message, code)
 
 
 def _while_stopping(error: AdminError) -> HermesError:

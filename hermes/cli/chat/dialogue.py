@@ -209,7 +209,7 @@ class Dialogue:
         except HermesError as error:
             view.finish()
             print_text(f"hermes: {error}", file=sys.stderr)
-            if isinstance(error, TurnFailedError) and "/retry" not in str(error):
+            if isinstance(error, TurnFailedError) and not error.suggests_retry:
                 print_text("(/retry tries again)")
             return False
         else:

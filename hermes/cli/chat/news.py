@@ -48,8 +48,8 @@ class News:
         messages = self._get("/messages", after=self._seen, limit=_MAX_MESSAGES)["messages"]
         if messages:
             self._seen = messages[-1]["seq"]
-        told = [_news_text(each) for each in messages if each["turn"] not in self._conversation.turns]
-        return [*filter(None, told), *self._question(view.get("pending"))]
+        texts = [_news_text(each) for each in messages if each["turn"] not in self._conversation.turns]
+        return [*filter(None, texts), *self._question(view.get("pending"))]
 
     def _question(self, asked: Mapping[str, Any] | None) -> list[str]:
         if asked is None or asked["call_id"] == self._asked or asked["turn_id"] in self._conversation.turns:

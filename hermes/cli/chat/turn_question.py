@@ -14,7 +14,7 @@ _LETTERS = {"o": "once", "s": "session", "a": "always", "d": "deny"}
 
 
 class WaitingError(HermesError):
-    """The turn waits and nobody can answer here. The message tells how to answer from another place."""
+    """The turn waits for an answer that cannot be given here. The message tells how to answer elsewhere."""
 
     exit_code = 3
 
@@ -39,11 +39,18 @@ def details(asked: QuestionShown) -> list[str]:
 
 def confirmations(command: str, choices: tuple[str, ...]) -> dict[str, str]:
     """Return the commands that a plain yes or no stands for, after a command that asks first; else nothing."""
-    yes = next((choice for choice in choices if choice.startswith("yes")), "")
-    if not yes or "no" not in choices:
+    if not choices:
         return {}
+    from hermes.services.commands.registry import find
+    from hermes.services.commands.reply import confirmation
+
     name = command.split(maxsplit=1)[0]
-    return {"yes": f"{name} {yes}", "y": f"{name} {yes}", "no": f"{name} no", "n": f"{name} no"}
+    known = find(name)
+    answers = None if known is None else confirmation(known, choices)
+    if answers is None:
+        return {}
+    yes, no = (f"{name} {answer}" for answer in answers)
+    return {"yes": yes, "y": yes, "no": no, "n": no}
 
 
 def prompt(asked: QuestionShown) -> str:

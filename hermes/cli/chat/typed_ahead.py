@@ -93,8 +93,8 @@ class TypedAhead:
 
     def close_streams(self) -> None:
         """Close the streams of a daemon that is gone; the turns are followed at the next one."""
-        told, self._waiting = self._waiting, deque()
-        for each in told:
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
             if isinstance(each, SubmittedTurn):
                 each.feed.close()
                 self._waiting.append(Begun(turn=each.turn, merges=each.handling == "steering", text=each.text))

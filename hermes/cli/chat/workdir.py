@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import one_line, print_text
-from hermes.config.trust import home_directory, read_answers, remember_answer, unfit
+from hermes.config.trust import explain_unfit, home_directory, read_answers, remember_answer, unfit
 from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def chosen_workdir(home: Home, *, trust: bool, asks: bool) -> str | None:
         return None
     if reason := unfit(directory, person=home_directory(), own=(home.data_dir, home.config_file.parent)):
         if trust:
-            raise HermesError(f"the agent cannot work in {one_line(str(directory))}: {reason}")
+            raise HermesError(f"the agent cannot work in {one_line(str(directory))}: {explain_unfit(reason)}")
         return None
     answer = True if trust else read_answers(home.data_dir).get(str(directory))
     if answer is None and asks and sys.stdin.isatty() and sys.stdout.isatty():

@@ -80,12 +80,12 @@ def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _wait(client: AdminClient, name: str, deadline: float) -> Mapping[str, Any]:
-    told = ""
+    shown = ""
     while True:
         state: Mapping[str, Any] = client.get(f"/posts/{name}")
         if state["state"] != "waiting" or time.monotonic() > deadline:
             return state
-        if state["problem"] != told:
-            told = state["problem"]
-            print_text(one_line(f"not delivered yet: {told}; the daemon tries again"), file=sys.stderr)
+        if state["problem"] != shown:
+            shown = state["problem"]
+            print_text(one_line(f"not delivered yet: {shown}; the daemon tries again"), file=sys.stderr)
         time.sleep(_POLL_S)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hermes.domain.access.role import Role
 from hermes.domain.submission import Receipt
 from hermes.domain.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.domain.values import dataclass
+from hermes.services.commands.registry import SlashCommand
 
 YES, NO = "yes", "no"  # answers to a command that asks for confirmation
 
@@ -51,6 +54,11 @@ class CommandReply:
     title: str = ""  # title of the rows
     rows: tuple[tuple[str, ...], ...] = ()  # the text as a table, headings first
     choices: tuple[str, ...] = ()  # arguments to offer as buttons
+
+
+def confirmation(command: SlashCommand, choices: Sequence[str]) -> tuple[str, str] | None:
+    """Return the arguments for yes and no, if a reply with these choices asks for confirmation."""
+    return (choices[0], choices[1]) if command.confirms and len(choices) == len((YES, NO)) else None
 
 
 def refused(text: str) -> CommandReply:

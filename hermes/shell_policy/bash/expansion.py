@@ -193,10 +193,10 @@ def changed_value(value: str, operation: str, operand: str) -> str:
 
 
 def _decoded(name: str, arguments: tuple[str, ...], stdin: str) -> str | None:
-    told = set(arguments)
+    given = set(arguments)
     files = [each for each in arguments if not each.startswith("-")]
     try:
-        if name == "openssl" and told & {"base64", "-base64", "-a"} and "-d" in told:
+        if name == "openssl" and given & {"base64", "-base64", "-a"} and "-d" in given:
             raw = base64.b64decode(stdin)
         elif name == "xxd" and any(re.match(r"-[a-z]*r", each) for each in arguments):
             raw = bytes.fromhex("".join(stdin.split()))

@@ -149,7 +149,7 @@ class _Terminal:
             bool, "run outside the sandbox with all permissions of the owner's user; the owner is asked each time"
         ] = False,
         network_hosts: Annotated[  # noqa: ARG002
-            list[str] | None, "refused hosts that this command must reach; the owner is asked about them"
+            list[str] | None, "refused hosts that this command must reach; the owner is asked for permission"
         ] = None,  # judged by the gate; allowed hosts are in `context.permitted`
     ) -> ToolResult:
         """Run a shell command. Returns its output (stdout and stderr) and exit code.

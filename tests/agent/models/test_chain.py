@@ -8,7 +8,7 @@ from loguru import logger
 
 from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
 from hermes.agent.models.health import ModelHealth
-from hermes.agent.models.retry import PATIENCE_S
+from hermes.agent.models.retry import MAX_RETRY_AFTER_S
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
 from hermes.domain.types import Failure, FailureCause, FailureKind, SessionId
@@ -93,7 +93,7 @@ async def test_text_before_an_unopened_closing_tag_is_taken_back() -> None:
         ((), K.MALFORMED_REPLY, 4),
         ((DONE,), K.MALFORMED_REPLY, 4),
         ((*text(" \n"), DONE), K.MALFORMED_REPLY, 4),
-        ((broken(K.RATE_LIMIT, PATIENCE_S + 1),), K.RATE_LIMIT, 1),
+        ((broken(K.RATE_LIMIT, MAX_RETRY_AFTER_S + 1),), K.RATE_LIMIT, 1),
         ((broken(K.AUTH),), K.AUTH, 1),
         ((KeyError("odd"),), K.INTERNAL, 1),
     ],

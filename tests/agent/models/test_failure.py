@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.agent.models.failure import (
-    SAID_MAX,
+    PROVIDER_TEXT_MAX,
     address_of,
     from_error_object,
     from_status,
@@ -101,7 +101,7 @@ def test_the_key_is_never_part_of_the_text(before: str, secret: str, after: str)
 @given(st.text(st.characters(), max_size=2000))
 def test_what_the_provider_said_is_short_and_storable(said: str) -> None:
     message = from_status(500, {}, body(said), secret="", now=NOW).message
-    assert len(message) < SAID_MAX + 100
+    assert len(message) < PROVIDER_TEXT_MAX + 100
     assert "\n" not in message
     message.encode()
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models.retry import BACKOFF_MAX_S, PATIENCE_S, RETRYABLE, TRIES_MAX, next_delay
+from hermes.agent.models.retry import BACKOFF_MAX_S, MAX_RETRY_AFTER_S, RETRYABLE, TRIES_MAX, next_delay
 from hermes.domain.types import Failure, FailureKind
 
 retryable = st.sampled_from(sorted(RETRYABLE))
@@ -23,7 +23,7 @@ def test_a_delay_is_never_negative_and_never_above_the_cap(kind: FailureKind, tr
     assert 0 <= delay <= BACKOFF_MAX_S
 
 
-@given(retryable, tries, jitters, st.floats(0, PATIENCE_S))
+@given(retryable, tries, jitters, st.floats(0, MAX_RETRY_AFTER_S))
 def test_the_wait_that_was_asked_for_is_never_cut_short(
     kind: FailureKind, tries: int, jitter: float, asked: float
 ) -> None:
@@ -51,7 +51,7 @@ def test_what_another_try_cannot_mend_is_not_tried_again(kind: FailureKind) -> N
 
 
 def test_asked_to_wait_for_too_long_the_turn_gives_up_at_once() -> None:
-    assert next_delay(fail(FailureKind.RATE_LIMIT, PATIENCE_S + 1), 1, 0.5) is None
+    assert next_delay(fail(FailureKind.RATE_LIMIT, MAX_RETRY_AFTER_S + 1), 1, 0.5) is None
 
 
 @given(st.tuples(jitters, jitters, jitters))

@@ -130,11 +130,11 @@ class ResponseApi:
             for event in events.begin(records):
                 await stream.send(event, event=event["type"])
             while not events.over:
-                told = await follower.step()
-                if told is None:
+                update = await follower.step()
+                if update is None:
                     await stream.ping()
                     continue
-                for event in events.tell(told):
+                for event in events.of_update(update):
                     await stream.send(event, event=event["type"])
         return stream.response
 

@@ -22,7 +22,7 @@ from hermes.adapters.openai_api.responses.response_object import (
 from hermes.adapters.openai_api.turns import turn_event
 from hermes.adapters.openai_api.turns.stream_cursor import StreamCursor
 from hermes.adapters.openai_api.turns.turn_event import Named
-from hermes.adapters.openai_api.turns.turn_follower import Told
+from hermes.adapters.openai_api.turns.turn_follower import TurnUpdate
 from hermes.adapters.openai_api.turns.turn_view import calls_of, said
 from hermes.domain.events import CallProgress, Notice, Steered, TextReset, TurnGaveUp
 from hermes.domain.read.views import TurnRecord
@@ -45,24 +45,24 @@ class ResponseEvents:
         yield self._event("response.created", response=response)
         yield self._event("response.in_progress", response=response)
 
-    def tell(self, told: Told) -> Iterator[JsonObject]:
-        match told:
+    def of_update(self, update: TurnUpdate) -> Iterator[JsonObject]:
+        match update:
             case str():
-                yield from self._text(told)
+                yield from self._text(update)
             case TextReset():
                 if self._spoken is not None:
                     self._spoken.again()
             case CallProgress() | Notice() | Steered():
-                yield self._ours(turn_event.of_event(told))
+                yield self._ours(turn_event.of_event(update))
             case TurnGaveUp():
-                yield self._end("failed", told)
+                yield self._end("failed", update)
             case TurnRecord():
-                self._records.append(told)
-                self._answering = replace(self._answering, session=told.session)
-                yield from self._record(told)
+                self._records.append(update)
+                self._answering = replace(self._answering, session=update.session)
+                yield from self._record(update)
 
-    def _record(self, told: TurnRecord) -> Iterator[JsonObject]:
-        match told.record:
+    def _record(self, update: TurnRecord) -> Iterator[JsonObject]:
+        match update.record:
             case ModelReplied(message=message) | TurnFinished(message=message):
                 text, calls = said(message)
                 yield from self._reply(text)
@@ -73,14 +73,14 @@ class ResponseEvents:
                 yield from self._item(self._calls.result(finished))
             case _:
                 pass
-        match told.record:
+        match update.record:
             case TurnFinished() as end:
                 cut = end.finish_reason in ("length", "content_filter")
                 yield self._end("incomplete" if cut else "completed")
             case TurnFailed():
                 yield self._end("failed")
             case record:
-                if (named := turn_event.of_record(record, told.session, calls_of(self._records))) is not None:
+                if (named := turn_event.of_record(record, update.session, calls_of(self._records))) is not None:
                     yield self._ours(named)
 
     # ------------------------------------------------------------ text

@@ -30,7 +30,7 @@ from hermes.domain.records import Answered, ModelReplied, TurnFailed, TurnFinish
 from hermes.domain.types import Seq, SessionId, TurnId
 from hermes.ports.hub import Hub, Subscription
 
-Told: TypeAlias = TurnRecord | str | TextReset | CallProgress | Notice | Steered | TurnGaveUp
+TurnUpdate: TypeAlias = TurnRecord | str | TextReset | CallProgress | Notice | Steered | TurnGaveUp
 
 
 class TurnFollower:
@@ -56,7 +56,7 @@ class TurnFollower:
         self._quiet_s = quiet_s
         self._feed = FeedReader(feed if feed is not None else hub.subscribe(turn=turn, late=True))
         self._in_step = feed is not None
-        self._unreturned: deque[Told] = deque()
+        self._unreturned: deque[TurnUpdate] = deque()
         self._seen: set[tuple[SessionId, Seq]] = set()
         self._replies_of: dict[str, list[int]] = {}  # by call id; a model can reuse an id
         self._replies = 0  # replies whose records were returned
@@ -69,7 +69,7 @@ class TurnFollower:
     def close(self) -> None:
         self._feed.close()
 
-    async def step(self) -> Told | None:
+    async def step(self) -> TurnUpdate | None:
         """Return what comes next; None if nothing came within `quiet_s`."""
         if not self._unreturned and self._read_first:
             self._read_first = False
@@ -81,7 +81,7 @@ class TurnFollower:
 
     # ------------------------------------------------------------ live
 
-    async def _next(self) -> Told | None:
+    async def _next(self) -> TurnUpdate | None:
         while True:
             try:
                 async with asyncio.timeout(self._quiet_s):
@@ -101,7 +101,7 @@ class TurnFollower:
             if self._unreturned:
                 return self._unreturned.popleft()
 
-    def _live(self, event: Event) -> Told | None:
+    def _live(self, event: Event) -> TurnUpdate | None:
         """Return what is passed on unchanged."""
         match event:
             case TextDelta() if self._is_current():
@@ -162,8 +162,8 @@ class TurnFollower:
             if isinstance(over, TurnGaveUp):
                 self._unreturned.append(over)
 
-    def _count(self, told: TurnRecord) -> None:
-        match told.record:
+    def _count(self, update: TurnRecord) -> None:
+        match update.record:
             case ModelReplied() as reply:
                 for call in reply.calls:
                     self._replies_of.setdefault(call.id, []).append(self._replies)

@@ -7,7 +7,7 @@ import pytest
 
 from hermes.domain.records import BadRecord, Ended, MessageReceived, TurnFinished, TurnStarted
 from hermes.domain.types import EncodedMessage, Source, TurnId
-from hermes.search.said import Said, texts_of
+from hermes.search.message_text import MessageText, texts_of
 
 
 def encoded(role: str, content: Any) -> EncodedMessage:
@@ -20,14 +20,14 @@ def received(*messages: EncodedMessage) -> MessageReceived:
 
 def test_of_what_came_in_only_the_last_message_is_new() -> None:
     record = received(encoded("user", "old"), encoded("assistant", "older"), encoded("user", "new"))
-    assert texts_of(record) == (Said(role="user", text="new", at=5.0, platform="slack"),)
+    assert texts_of(record) == (MessageText(role="user", text="new", at=5.0, platform="slack"),)
 
 
 def test_an_answer_is_what_the_assistant_said() -> None:
     record = TurnFinished(
         at=6.0, turn=TurnId("t"), message=encoded("assistant", " yes "), model="m", finish_reason="stop"
     )
-    assert texts_of(record) == (Said(role="assistant", text="yes", at=6.0),)
+    assert texts_of(record) == (MessageText(role="assistant", text="yes", at=6.0),)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""From a journal record to what was said in it: the only place that knows which kinds of records hold text."""
+"""Text of a message in a journal record. Only this module knows which kinds of records hold text."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class MessageText:
     role: str
     text: str
     at: float
-    platform: str = ""  # empty: the record does not tell
+    platform: str = ""  # empty: not in the record
 
 
-def texts_of(record: Record | BadRecord) -> tuple[Said, ...]:
+def texts_of(record: Record | BadRecord) -> tuple[MessageText, ...]:
     match record:
-        case MessageReceived():  # whatever came before the last message was said, and indexed, earlier
-            found = _said(record.messages[-1], record.at, record.source.platform) if record.messages else None
+        case MessageReceived():  # messages before the last one were indexed earlier
+            found = _decoded(record.messages[-1], record.at, record.source.platform) if record.messages else None
         case Amended():
-            found = _said(record.messages[-1], record.at)
+            found = _decoded(record.messages[-1], record.at)
         case TurnFinished():
-            found = _said(record.message, record.at)
+            found = _decoded(record.message, record.at)
         case _:
             found = None
     return (found,) if found else ()
 
 
-def _said(encoded: EncodedMessage, at: float, platform: str = "") -> Said | None:
+def _decoded(encoded: EncodedMessage, at: float, platform: str = "") -> MessageText | None:
     try:
         message = json.loads(encoded)
-    except ValueError:  # somebody else's problem: the index is no judge of the journal
+    except ValueError:  # damage in the journal is reported elsewhere
         return None
     if not isinstance(message, dict):
         return None
     text = _text(message.get("content")).strip()
-    return Said(role=str(message.get("role", "")), text=text, at=at, platform=platform) if text else None
+    return MessageText(role=str(message.get("role", "")), text=text, at=at, platform=platform) if text else None
 
 
 def _text(content: Any) -> str:
-    """A message's content is a text or a list of parts, of which those with text count."""
+    """Return the text of a message's content, which is a text or a list of parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
