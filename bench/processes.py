@@ -23,8 +23,9 @@ from hermes.actors.process_registry import ProcessRegistry
 from hermes.actors.process_services import HostThreads, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
 from hermes.actors.process_supervisor import ProcessSupervisor, StartProcess
 from hermes.app.os_process import raise_descriptor_limit
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.process.process import Handle
-from hermes.domain.types import Phase, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.domain.session.state import Phase, Session
 from hermes.ports.processes import ProcessOrder
 from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import look_at

@@ -45,20 +45,22 @@ from hermes.actors.session_mail import (
 )
 from hermes.domain.access import approver_chat
 from hermes.domain.access.grants import PREFIX, rules_in
+from hermes.domain.cause import InterruptionCause
 from hermes.domain.directory.eviction import SteadyClock, may_leave
 from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.domain.events import ActorFailed
+from hermes.domain.ids import SessionId
 from hermes.domain.listing import some
 from hermes.domain.operations import ForgetSeen, Restore, SetAside
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.builder import given_up, open_turns
 from hermes.domain.session.opening import nobody_there, open_session
 from hermes.domain.session.protocol import AnnounceStop, Begin, Recover, Resume, TurnLimits
-from hermes.domain.session.state import is_pending
+from hermes.domain.session.state import Session, is_pending
 from hermes.domain.submission import Submission
-from hermes.domain.types import InterruptionCause, OutboxMessage, Session, SessionId
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
 from hermes.ports.hub import Hub

@@ -21,12 +21,14 @@ from hermes.actors.process import Looked, ProcessActor, Silence
 from hermes.actors.process_services import ProcessServices
 from hermes.domain.errors import BadInputError, BadRowError, HermesError
 from hermes.domain.events import ProcessStarted
+from hermes.domain.ids import SessionId
 from hermes.domain.listing import counted
 from hermes.domain.operations import DropProcess, PutProcess
 from hermes.domain.process.process import FailedStart, Handle, Heartbeat, Lost, ProcessSpec
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.process.state import ProcessRow, row_of, summary, with_record
 from hermes.domain.read.reader import Reader
-from hermes.domain.types import ProcessRecord, Session, SessionId
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 from hermes.ports.processes import ProcessHost, ProcessOrder
 from hermes.ports.supervision import Park, RestartPolicy

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, tzinfo
 from math import isinf
 
 from hermes.domain.access.api_key import surface_of
+from hermes.domain.ids import SessionKey
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, lasting
 from hermes.domain.process.staleness import explain as explain_process
 from hermes.domain.reset_policy import (
@@ -28,8 +30,7 @@ from hermes.domain.reset_policy import (
 )
 from hermes.domain.reset_policy import ResetDue as Due
 from hermes.domain.session.protocol import ResetSession
-from hermes.domain.session.state import is_pending, root_of
-from hermes.domain.types import Phase, ProcessView, Session, SessionKey
+from hermes.domain.session.state import Phase, Session, is_pending, root_of
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import Processes

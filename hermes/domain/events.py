@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
-    from hermes.domain.types import CallOutcome, Failure, Phase, SessionId, TurnId, Usage
+    from hermes.domain.ids import SessionId, TurnId
+    from hermes.domain.session.state import Phase
+    from hermes.domain.tool_call import CallOutcome
+    from hermes.domain.turn_failure import Failure
+    from hermes.domain.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import Record
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    Epoch,
-    OutboxMessage,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Usage,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 

@@ -24,8 +24,8 @@ from enum import StrEnum
 from math import inf
 
 from hermes.domain.access.api_key import surface_of
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, blocking, lasting
-from hermes.domain.types import ProcessView
 from hermes.domain.values import dataclass
 
 LOOK_AGAIN_S = 30.0  # while a due reset waits for a turn or a process

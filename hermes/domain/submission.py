@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-from hermes.domain.types import EncodedMessage, Handling, InboundKey, SessionId, SessionKey, Source, TurnId
+from enum import StrEnum
+
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.source import Source
 from hermes.domain.values import dataclass
+
+
+class Busy(StrEnum):
+    """Effect of a message that comes while a turn runs."""
+
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+
+
+class Handling(StrEnum):
+    """Effect of an accepted message."""
+
+    STARTED = "started"
+    QUEUED = "queued"
+    STEERING = "steering"
+    INTERRUPTING = "interrupting"
+    JOINED = "joined"  # it is the rest of a queued message
+    ANSWER = "answer"  # it answers a waiting call
+    DELIVERING = "delivering"  # a dead letter is sent again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +63,14 @@ class Receipt:
     handling: Handling = Handling.STARTED
     into: TurnId | None = None  # the turn that it is the answer for
     opened: bool = False  # the opening was taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """An accepted inbound id: the same id again is the same turn, also after a crash."""
+
+    key: InboundKey
+    session: SessionId
+    turn: TurnId
+    fingerprint: bytes  # of the request's content; another content under the same id is a client's mistake
+    at: float

@@ -16,10 +16,10 @@ from hermes.actors.process_supervisor import KEEP_ENDED_S, ForgetProcesses
 from hermes.domain.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
 from hermes.domain.events import ProcessEnded, ProcessStarted
 from hermes.domain.fence import without_fences
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase, PutProcess
 from hermes.domain.process.process import EndReason, ProcessSpec
 from hermes.domain.process.staleness import StalenessSettings, blocking
-from hermes.domain.types import SessionId
 from tests.actors.process_harness import QUICK, SLOW, START, ProcessHarness, world
 from tests.support.waiting import until
 

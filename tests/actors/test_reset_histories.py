@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, blocking, explain
 from hermes.domain.reset_policy import (
     Blocked,
@@ -29,7 +31,6 @@ from hermes.domain.reset_policy import (
     clock_was_set,
     evaluate,
 )
-from hermes.domain.types import ProcessView, SessionId
 from tests.domain import local_days
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

@@ -8,25 +8,19 @@ import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.domain.access.role import Role
+from hermes.domain.cause import InterruptionCause
 from hermes.domain.errors import BadInputError, RefusedError, StorageFullError
 from hermes.domain.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.media.scope import media_scope
 from hermes.domain.operations import PutFact, Tally
 from hermes.domain.records import ToolFinished, ToolStarted
 from hermes.domain.session.protocol import AnnounceStop
-from hermes.domain.types import (
-    CallOutcome,
-    Failure,
-    FailureKind,
-    InterruptionCause,
-    Phase,
-    Place,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-    Usage,
-)
+from hermes.domain.session.state import Phase
+from hermes.domain.source import Place, Source
+from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from tests.actors.harness import API, SessionHarness, world
 from tests.actors.talk import asks, does, names, needs_leave, reads
 from tests.support.journals import LoopJournal

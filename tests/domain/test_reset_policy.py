@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings
 from hermes.domain.reset_policy import (
     LOOK_AGAIN_S,
@@ -30,7 +32,6 @@ from hermes.domain.reset_policy import (
     evaluate,
     next_boundary,
 )
-from hermes.domain.types import ProcessView, SessionId
 from tests.domain import local_days
 
 BERLIN = ZoneInfo("Europe/Berlin")

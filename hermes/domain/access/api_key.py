@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import Session, Usage
+from hermes.domain.session.state import Session
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 PLATFORM_PREFIX: Final = "key-"  # of the platform that conversations of a named key are on

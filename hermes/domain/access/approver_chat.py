@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 
 from hermes.domain.access import home_channel
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 
 PRIVATE = "chat.private:"  # how the names of facts begin that hold an admin's private chat
 HOME = home_channel.PREFIX

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hermes.domain.access.question import ALWAYS
 from hermes.domain.operations import PutFact
 from hermes.domain.records import Answered, Record
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 
 PREFIX = "grant:"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 
 PREFIX = "chat.home."  # how the names of the facts begin
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from itertools import zip_longest
 
-from hermes.domain.types import Approval, Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
+from hermes.domain.ids import SessionKey, TurnId
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.session.state import Phase, Session
+from hermes.domain.tool_call import Approval, Call, CallState
 from hermes.domain.values import dataclass
 from hermes.domain.visible_text import visible
 

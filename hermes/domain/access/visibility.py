@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.domain.access.role import OWNER_SURFACES, Role
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 
 
 def is_personal(session: Session) -> bool:

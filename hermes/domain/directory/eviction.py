@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from hermes.domain.directory.settings import DirectorySettings
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 
 LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave
 CLOCK_JUMP_S = 300.0

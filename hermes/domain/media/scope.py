@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 
 _SCOPE_CHARS: Final = 16
 SCOPE_PATTERN: Final = rf"[0-9a-f]{{{_SCOPE_CHARS}}}"

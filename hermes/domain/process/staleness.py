@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import inf, isinf
 
 from hermes.domain.process.process import EndReason
-from hermes.domain.types import ProcessView
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.values import dataclass
 
 CLOCK_SLACK_S = 60.0  # how far ahead a time may lie and still be believed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.domain.process.process import EndReason, Handle, Heartbeat, Lost, ProcessEnd
-from hermes.domain.types import ProcessRecord, ProcessView
+from hermes.domain.process.process_record import ProcessRecord, ProcessView
 from hermes.domain.values import dataclass
 
 KNOWN_AFTER = 2  # looks: one alone does not tell whether it works

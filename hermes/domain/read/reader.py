@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import LogEntry, Record
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    InboundKey,
-    OutboxMessage,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 from hermes.domain.values import dataclass
 
 

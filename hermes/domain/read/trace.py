@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hermes.domain.types import InboundKey, SessionId, TurnId
+from hermes.domain.ids import InboundKey, SessionId, TurnId
 from hermes.domain.values import dataclass
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from hermes.domain.outbox import reply_id
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Asked, Merged, MessageReceived
 from hermes.domain.session.routed_question import question_ids
-from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
+from hermes.domain.submission import Seen
 
 PAUSE_S = 1.0  # a longer one is to be explained
 LONG_S = 60.0  # what has not ended after that is worth a look

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hermes.domain.errors import BadInputError, UnknownSessionError
-from hermes.domain.idempotency import inbound_of
+from hermes.domain.ids import RESPONSE, RUN, InboundKey, SessionId, TurnId, decode_token, inbound_of
+from hermes.domain.outbox_message import DeliveredMessage, OutboxMessage
 from hermes.domain.read.lineage import Address, find_family, find_lineage, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.trace import TraceLine
@@ -18,8 +19,8 @@ from hermes.domain.read.turn_log import backwards
 from hermes.domain.read.turn_trace import fold_trace
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import BadRecord, ContextCarried, MessageReceived
-from hermes.domain.turn_token import RESPONSE, RUN, decode_token
-from hermes.domain.types import DeliveredMessage, InboundKey, OutboxMessage, Seen, Session, SessionId, TurnId
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 
 _SESSIONS = 100  # the last active ones, in which a turn is searched
 _RECORDS = 500  # of each

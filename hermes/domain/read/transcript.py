@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import UnknownSessionError
+from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.legacy_reason import legacy_origin
+from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (
@@ -34,9 +36,8 @@ from hermes.domain.records import (
     TurnStarted,
     Undone,
 )
-from hermes.domain.session.state import is_hidden
+from hermes.domain.session.state import Session, is_hidden
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.types import EncodedMessage, MessageOrigin, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
 RECORDS_A_MESSAGE = 4  # at most, as a rule: what is read first for a page

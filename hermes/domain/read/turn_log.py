@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermes.domain.errors import BadInputError, UnknownSessionError
+from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
@@ -22,7 +23,8 @@ from hermes.domain.records import (
     TurnFailed,
     TurnFinished,
 )
-from hermes.domain.types import Seq, Session, SessionId, Turn, TurnId, Usage
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.usage import Usage
 
 _PAGE = 64
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from hermes.domain.ids import InboundKey, TurnId
 from hermes.domain.outbox import reply_id
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
@@ -37,7 +38,9 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.routed_question import question_ids
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.types import Call, CallOutcome, FailureKind, InboundKey, TurnId, Usage
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.turn_failure import FailureKind
+from hermes.domain.usage import Usage
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)
 _SUMMARY = "summary"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from hermes.domain.ids import Seq, SessionId, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Record
-from hermes.domain.types import (
-    EncodedMessage,
-    Seq,
-    Session,
-    SessionId,
-    TurnId,
-)
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 
 

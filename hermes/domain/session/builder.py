@@ -8,11 +8,15 @@ from dataclasses import replace
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
+from hermes.domain.ids import TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
 from hermes.domain.session.note import reset_blocked
 from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
-from hermes.domain.session.state import evolve
-from hermes.domain.types import EncodedMessage, Failure, FailureKind, Place, Session, Turn, TurnId
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.session.state_fold import evolve
+from hermes.domain.source import Place
+from hermes.domain.turn_failure import Failure, FailureKind
 
 
 def then(before: Step, *records: Record, effects: tuple[Effect, ...] = ()) -> Step:

@@ -20,26 +20,18 @@ from hermes.domain.access.question import (
     waiting_call,
 )
 from hermes.domain.access.role import Role
+from hermes.domain.cause import InterruptionCause, StopCause
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
+from hermes.domain.ids import TurnId
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
 from hermes.domain.session import note
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
 from hermes.domain.session.jobs import ToolReport
 from hermes.domain.session.protocol import Answer, Step, TurnLimits
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.types import (
-    Approval,
-    Call,
-    CallOutcome,
-    CallState,
-    InterruptionCause,
-    Phase,
-    Session,
-    Source,
-    StopCause,
-    TurnId,
-    Verdict,
-)
+from hermes.domain.source import Source
+from hermes.domain.tool_call import Approval, Call, CallOutcome, CallState, Verdict
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}

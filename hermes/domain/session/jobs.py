@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    ChatContext,
-    EncodedMessage,
-    Failure,
-    Preferences,
-    SessionId,
-    TurnId,
-    Usage,
-)
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.session.state import Preferences
+from hermes.domain.source import ChatContext
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.turn_failure import Failure
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 

@@ -6,11 +6,13 @@ Only a person opens one. An automatic message, for example the end of a process,
 from __future__ import annotations
 
 from hermes.domain.errors import HermesError, SessionClosedError, SessionParkedError, UnknownSessionError
+from hermes.domain.ids import Epoch, SessionId, SessionKey
 from hermes.domain.operations import Append
 from hermes.domain.read.lineage import Address
 from hermes.domain.records import Continued, SessionStarted
-from hermes.domain.session.state import begin, evolve, is_pending
-from hermes.domain.types import Epoch, Phase, Session, SessionId, SessionKey, Source
+from hermes.domain.session.state import Phase, Session, is_pending
+from hermes.domain.session.state_fold import begin, evolve
+from hermes.domain.source import Source
 from hermes.domain.values import dataclass
 
 

@@ -7,31 +7,19 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
+from hermes.domain.cause import EndCause, HoldCause, InterruptionCause
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.records import MessageReceived, Record
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
-from hermes.domain.submission import Submission
-from hermes.domain.types import (
-    Busy,
-    EncodedMessage,
-    EndCause,
-    Handling,
-    HoldCause,
-    InboundKey,
-    InterruptionCause,
-    MessageOrigin,
-    OutboxMessage,
-    Place,
-    Seen,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-    Usage,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Busy, Handling, Seen, Submission
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 

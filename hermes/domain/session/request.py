@@ -11,12 +11,15 @@ from typing import assert_never
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript, carry
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.jobs import SummaryReport
 from hermes.domain.session.protocol import Branch, BranchOff, Request, Summarised, SummaryFailed, Undo, UndoTurns
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.source import Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import EncodedMessage, Session, SessionId, Source, Turn
 
 
 class TooFarBackError(BadInputError):

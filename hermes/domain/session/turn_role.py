@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from hermes.domain.access.role import Role, assumed, lowest
 from hermes.domain.records import Answered
-from hermes.domain.types import Session, Source, Turn
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.source import Source
 
 
 def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:

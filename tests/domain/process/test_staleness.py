@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import CLOCK_SLACK_S, StalenessSettings, blocking, explain, lasting
-from hermes.domain.types import ProcessView, SessionId
 
 NOW = 1_800_000_000.0
 SETTINGS = StalenessSettings()

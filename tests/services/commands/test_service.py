@@ -9,7 +9,10 @@ import pytest
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import StorageFullError
-from hermes.domain.types import Call, Gate, InboundKey, Phase, SessionId, SessionKey, Source, Verdict
+from hermes.domain.ids import InboundKey, SessionId, SessionKey
+from hermes.domain.session.state import Phase
+from hermes.domain.source import Source
+from hermes.domain.tool_call import Call, Gate, Verdict
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller
 from tests.services.commands.harness import ANN, BOB, CommandHarness, said, world
