@@ -82,7 +82,7 @@ async def _measure(folder: Path) -> dict[str, float]:
         began = time.perf_counter()
         await _start_all(desk)
         started_s = time.perf_counter() - began
-        while any(row.looks < 8 for row in board):  # the first looks ask for ports, too  # noqa: ASYNC110
+        while any(row.heartbeats < 8 for row in board):  # the first looks ask for ports, too  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         handles = [row.handle for row in board if row.handle is not None]
         shims = await asyncio.to_thread(_shim_ticks, handles)

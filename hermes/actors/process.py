@@ -29,7 +29,7 @@ from hermes.domain.operations import PutProcess
 from hermes.domain.process.process import Chunk, Handle, Heartbeat, Lost, ProcessEnd
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.process.staleness import how_ended
-from hermes.domain.process.state import ProcessRow, ended, looked_at, lost, with_handle, with_record
+from hermes.domain.process.state import ProcessRow, ended, lost, with_handle, with_heartbeat, with_record
 from hermes.domain.source import Source
 from hermes.domain.submission import Busy, Submission
 from hermes.domain.values import dataclass
@@ -200,7 +200,7 @@ class ProcessActor(JournaledActor[None, None]):
             return
         if not look.alive:
             return
-        row = looked_at(row, look, looked.ports, services.clock(), services.settings().heartbeat_s)
+        row = with_heartbeat(row, look, looked.ports, services.clock(), services.settings().heartbeat_s)
         services.board.put(row)
         if abs(row.view.active_at - self._stored_active_at) >= SAVE_EVERY_S:
             self._store(row.record)

@@ -257,7 +257,7 @@ class ProcessSupervisor(LoopActor):
             return
         record = replace(row.record, pid=outcome.pid)
         now = self._services.clock()
-        row = replace(with_record(row, record), handle=outcome, looks=1)
+        row = replace(with_record(row, record), handle=outcome, heartbeats=1)
         board.put(replace(row, view=replace(row.view, heartbeat_at=now, active_at=now)))
         self._services.journal.commit((PutProcess(record=record),), _log_error)
         self._start_actor(record.id)
@@ -296,7 +296,7 @@ class ProcessSupervisor(LoopActor):
             return
         handles = [row.handle for row in rows if row.handle is not None]
         often = self._beats % PORTS_EVERY == 0
-        dear = [row.handle for row in rows if row.handle is not None and (often or row.looks < PORTS_EVERY)]
+        dear = [row.handle for row in rows if row.handle is not None and (often or row.heartbeats < PORTS_EVERY)]
         host = self._services.host
         self._in_thread(lambda: _take_heartbeats(host, handles, dear), lambda found, error: error or found)
 

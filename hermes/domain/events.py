@@ -42,7 +42,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReset:
-    """The answer was cut off and is asked for again: what was said since the last tool call does not count."""
+    """The answer was cut off and is asked for again: the text since the last tool call is void."""
 
     session: SessionId
     turn: TurnId
@@ -140,7 +140,7 @@ class TurnAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnGaveUp:
-    """The turn ended without an answer, and the journal says why."""
+    """The turn ended without an answer, and the journal has the reason."""
 
     session: SessionId
     turn: TurnId

@@ -55,7 +55,10 @@ def reply_id(turn: TurnId) -> str:
 
 
 def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessage]:
-    """`session` is the one before these records. One that is not final only says where something is to be shown."""
+    """Return the outbox messages of these records. `session`: the state before them.
+
+    A message that is not final only names the place where a turn is shown.
+    """
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     records = tuple(records)
     outgoing = _settled(session, records)

@@ -16,7 +16,7 @@ class OutboxKind(StrEnum):
     REPLY = "reply"
     QUESTION = "question"
     NOTICE = "notice"
-    SIGN = "sign"  # that a message was heard and waits: shown once, if at all, and never stored
+    SIGN = "sign"  # a message was received and waits: shown at most once, and never stored
 
 
 class TurnEnd(StrEnum):
@@ -31,8 +31,8 @@ class TurnEnd(StrEnum):
 class OutboxMessage:
     """Message to a chat platform, until the platform has confirmed it.
 
-    A streamed reply and its final text are one outbox message. Without text and files there is
-    nothing to say, unless a part of it is shown already. The last fields are the delivery's.
+    A streamed reply and its final text are one outbox message. Without text and files
+    nothing is sent, unless a part of it is shown already. The last fields belong to the delivery.
     """
 
     id: str  # deterministic: the same content has the same id
@@ -47,7 +47,7 @@ class OutboxMessage:
     final: bool = True  # False: a turn in flight is shown, and its answer is yet to come
     order: int = 0  # among all, as they came to the store
     sent: tuple[str, ...] = ()  # the platform's ids of the messages that show it, the first part first
-    sending: bool = False  # one more was on its way; nothing says yet whether it arrived
+    sending: bool = False  # one more was sent; it is unknown whether it arrived
     tries: int = 0  # that failed in a row
     problem: str = ""  # of the last try
     repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so

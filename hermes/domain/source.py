@@ -13,7 +13,7 @@ class Place:
     platform: str
     chat: str
     thread: str = ""
-    message: str = ""  # what it answers, in the platform's own words
+    message: str = ""  # the platform's id of the message that it answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class ChatContext:
     kind: str = ""  # of chat: dm, group, channel or thread
     chat: str = ""  # the chat's name
     person: str = ""  # the person's name, where the conversation is theirs alone
-    shared: bool = False  # several people talk in it: what each says begins with their name
+    shared: bool = False  # several people write in it: each message begins with its author's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Source:
 
     platform: str
     user: str = ""
-    automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
+    automatic: bool = False  # not written by a person: does not postpone a reset or begin a conversation
     place: Place | None = None  # where to send the answer; None: the client waits for it
     company: ChatContext | None = None  # of the conversation that it begins; None: unknown
     role: Role | None = None  # of the person; None: stored before there were roles
@@ -40,7 +40,7 @@ class Source:
 
     @property
     def standing(self) -> Role:
-        """The person's role; the least one where none is stored, except on the owner's own surfaces."""
+        """Return the person's role. If none is stored: guest, or owner on the owner's surfaces."""
         return self.role or assumed(self.platform)
 
     @property

@@ -55,7 +55,7 @@ class CallOutcome(StrEnum):
     DENIED = "denied"
     STOPPED = "stopped"  # ended with the turn
     NOT_RUN = "not_run"
-    UNKNOWN = "unknown"  # it began, and nothing says how it ended
+    UNKNOWN = "unknown"  # it began, and its end is not recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +70,11 @@ class Call:
     effect: Effect = Effect.EFFECT
     gate: Gate = Gate()
     problem: str = ""  # not empty: it cannot run, and the model gets this text
-    question: str = ""  # not empty: it is no work but a question to the person
+    question: str = ""  # not empty: it asks the person a question and runs nothing
     choices: tuple[str, ...] = ()
-    routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
-    asked_in: tuple[Place, ...] = ()  # where they were
+    routed: bool = False  # the owner and the admins are asked, not the person of the turn
+    asked_in: tuple[Place, ...] = ()  # chats in which they are asked
     approved_by: str = ""  # name, platform and user, role; empty: no approval was needed
-    whole: str = ""  # what runs, to the letter; empty: the summary says all
+    whole: str = ""  # exact command; empty: the summary is complete
     whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
     cut: bool = False  # only the beginning of the question was shown so far

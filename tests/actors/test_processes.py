@@ -470,7 +470,7 @@ async def test_one_that_has_just_ended_blocks_a_reset_until_it_is_told_and_not_f
         name = (await here.start(notify=True)).id
         here.host.finish(name)
         view = await here.ended(name)
-        assert "still to be told" in here.front.blocks(view)
+        assert "not notified yet" in here.front.blocks(view)
         assert "A reset would wait for it" in here.front.explain(view)
         here.now += 3600 * 4
         assert here.front.blocks(view) == ""

@@ -345,7 +345,7 @@ async def test_only_whoever_began_a_session_answers_for_it() -> None:
         other = Source(platform="telegram", user="8", role=Role.USER)
         await here.say("a", "s", source=mine)
         await here.call_next(needs_leave("c1"))
-        with pytest.raises(BadInputError, match="only whoever began"):
+        with pytest.raises(BadInputError, match="only the person who began"):
             await here.desk.answer(S, "once", other)
         assert (await here.say("yes", "s", source=other)).handling == "queued"
         assert await here.phase("s") == "waiting"

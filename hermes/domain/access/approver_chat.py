@@ -26,7 +26,7 @@ def is_one(fact: str) -> bool:
 
 
 def places(facts: Mapping[str, bytes], admins: Collection[tuple[str, str]]) -> tuple[Place, ...]:
-    """The private chats of those who are admins now; where none is known, the home channels."""
+    """Return the private chats of the current admins; if none is known, the home channels."""
     private = [
         Place(platform=platform, chat=json.loads(raw)["chat"])
         for platform, user in sorted(admins)

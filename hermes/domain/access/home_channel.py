@@ -1,4 +1,4 @@
-"""A platform's home channel, where Hermes says what belongs to no conversation: how it is remembered. Pure."""
+"""Stored form of a platform's home channel, which gets the messages that belong to no conversation."""
 
 from __future__ import annotations
 

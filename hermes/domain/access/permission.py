@@ -39,7 +39,7 @@ def is_routed(role: Role, rules: tuple[str, ...]) -> bool:
 
 
 def grants_for(role: Role, *grants: Iterable[str]) -> frozenset[str]:
-    """The standing grants that count in a turn of that role: for a guest every call is asked about."""
+    """Return the standing grants that apply to a role. None apply to a guest."""
     return frozenset() if role is Role.GUEST else frozenset().union(*grants)
 
 

@@ -24,7 +24,7 @@ class ProcessRecord:
     pty: bool = False
     pid: int = 0  # 0: not known to have started
     active_at: float = 0.0  # about when it last did something
-    watched_bytes: int = 0  # of its output, looked through for `watch`
+    watched_bytes: int = 0  # of its output, searched for `watch`
     ended_at: float | None = None
     exit_code: int | None = None
     signal: int | None = None

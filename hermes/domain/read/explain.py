@@ -43,7 +43,7 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
             f"a person last wrote {_ago(session.active_at, now)}."
         )
     else:
-        lines.append("Nothing was said in it yet.")
+        lines.append("It has no messages yet.")
     return "\n".join(lines)
 
 

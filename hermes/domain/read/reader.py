@@ -23,7 +23,7 @@ class StoreStats:
     pending: int
     dead_letters: int
     bad_records: int
-    outbox: int  # what is yet to be said
+    outbox: int  # messages that are not delivered yet
     size_bytes: int  # on disk
     used_bytes: int  # by live pages
     map_bytes: int
@@ -38,7 +38,7 @@ Due: TypeAlias = tuple[float, SessionId]  # next reset check, and the session
 
 
 class Reader(Protocol):
-    """Blocking and thread-safe; each call is its own short look. Never called on the event loop."""
+    """Reads of the store. Blocking and thread-safe; each call is a short read. Never called on the event loop."""
 
     def head(self, session: SessionId) -> Session | None: ...  # raises BadRowError
     def bound(self, key: SessionKey) -> SessionId | None: ...

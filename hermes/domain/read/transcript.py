@@ -1,7 +1,7 @@
-"""The transcript: what the model is shown, as a fold over a session's records.
+"""Transcript that the model gets, as a fold over a session's records.
 
 It is a convenience, not a second truth: it can be dropped at any time and rebuilt from the log. A message enters
-it when its turn starts, so that what was said while another turn ran stands after that turn's answer.
+it when its turn starts, so that a message sent while another turn ran comes after that turn's answer.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def _calls_in(message: EncodedMessage) -> list[dict[str, Any]]:
 
 
 def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], list[Seq]]:
-    """The messages that these records show, and the records that show messages which were received before them."""
+    """Return the messages of these records, and the records that show messages received before them."""
     stored: list[StoredMessage] = []
     waiting: Waiting = {}
     automatic: set[TurnId] = set()

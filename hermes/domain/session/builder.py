@@ -1,4 +1,4 @@
-"""Functions that build a step: each adds records and effects to a given step. Pure."""
+"""Functions that add records and effects to a step."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def start_next(before: Step, now: float) -> Step:
 def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Place | None = None) -> Step:
     """End the turn without an answer and tell the senders of its messages.
 
-    `by`: where that was wished. Who said it in that chat knows.
+    `by`: chat in which the stop was requested; it gets no notice.
     """
-    waiting = told(before.session, turn)
+    waiting = waiting_messages(before.session, turn)
     places = (each.place for each in open_turns(before.session) if each.id == turn)
     knows = any(by and place and (place.platform, place.chat) == (by.platform, by.chat) for place in places)
     return publishing(
@@ -68,7 +68,7 @@ def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Pla
     )
 
 
-def told(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
+def waiting_messages(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
     """Return the messages whose senders wait for the turn: its own, and those merged into it."""
     current = session.turn
     return (turn, *current.merged) if current is not None and current.id == turn else (turn,)

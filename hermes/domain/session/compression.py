@@ -1,7 +1,7 @@
 """Compression of a session: it ends, and a child continues from a summary. Pure.
 
 Nothing is dropped: the parent stays whole; its open turn and what waits in it move to the child in the transaction
-that ends it. A summary that fails leaves everything as it was. After an automatic failure the next automatic try
+that ends it. A failed summary changes nothing. After an automatic failure the next automatic try
 waits: longer with each failure in a row, or until the context has grown. An overflow is always answered with a try.
 """
 

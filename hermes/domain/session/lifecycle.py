@@ -48,7 +48,7 @@ def note_blocked(session: Session, event: NoteBlocked, now: float, _limits: Turn
 
 
 def _rests_since(session: Session, active_at: float) -> bool:
-    """Return whether the session is idle and nobody has written since the decision."""
+    """Return whether the session is idle and no person has written since the decision."""
     return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
 
 

@@ -6,7 +6,7 @@ from hermes.domain.events import TurnAnswered
 from hermes.domain.ids import TurnId
 from hermes.domain.records import ModelReplied, ModelRetried, PromptBuilt, TurnFinished
 from hermes.domain.session import calls, compression
-from hermes.domain.session.builder import give_up, publishing, start_next, then, told
+from hermes.domain.session.builder import give_up, publishing, start_next, then, waiting_messages
 from hermes.domain.session.jobs import ModelReport, RetryReport
 from hermes.domain.session.protocol import Step, TurnLimits
 from hermes.domain.session.state import Phase, Session
@@ -63,7 +63,7 @@ def _finish(before: Step, event: ModelReport, now: float) -> Step:
             finish_reason=event.finish_reason,
             usage=turn.usage + event.usage,
         )
-        for waiting in told(session, event.turn)
+        for waiting in waiting_messages(session, event.turn)
     )
     return publishing(then(before, finished), *answers)
 

@@ -1,6 +1,6 @@
 """Opening of sessions: under a new address, or after a session that takes no more messages. Pure.
 
-Only a person opens one. An automatic message, for example the end of a process, is refused if there is no session.
+Only a person opens one. An automatic message, for example the end of a process, is refused without a session.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def open_session(
     return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
 
 
-def nobody_there(address: Address, head: Session | None) -> HermesError:
+def no_open_session(address: Address, head: Session | None) -> HermesError:
     """Return why an automatic message is refused. A suspended session may take it later."""
     if head is None:
         return UnknownSessionError(f"there is no session {address.session or address.key}")
     if head.phase == Phase.SUSPENDED:
         return SessionParkedError(f"session {head.id} is suspended: {head.reason}")
-    return SessionClosedError(f"session {head.id} has ended ({head.reason}), and nobody has written since")
+    return SessionClosedError(f"session {head.id} has ended ({head.reason}), and no person has written since")
 
 
 def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:

@@ -34,7 +34,7 @@ class TurnLimits:
     approvers: tuple[Place, ...] = ()  # where the owner and the admins are asked for approval
 
 
-# ---------------------------------------------------------------- what can happen to a session
+# ---------------------------------------------------------------- events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class ResetSession:
     reason: str
     active_at: float  # what it was judged by
     notice: str  # for the person; empty: none
-    left: str = ""  # the background processes that it leaves behind, in words
+    left: str = ""  # background processes that stay alive, as text
     end: tuple[str, ...] = ()  # those of them that are to be ended
 
 
@@ -249,7 +249,7 @@ Event: TypeAlias = (
 )
 
 
-# ---------------------------------------------------------------- what is to be going on
+# ---------------------------------------------------------------- work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +278,7 @@ class SummaryWork:
 Task: TypeAlias = ModelCallWork | ToolCallWork | SummaryWork
 
 
-# ---------------------------------------------------------------- what it can ask for
+# ---------------------------------------------------------------- effects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +329,7 @@ class SuccessorSession:
 
 @dataclasses.dataclass(slots=True)  # neither frozen nor kw_only: that would cost a quarter of a microsecond a step
 class Step:
-    """The whole transaction that an event leads to, and the effects to perform once it is on disk."""
+    """Whole transaction that an event leads to, and the effects to perform once it is on disk."""
 
     session: Session  # after the records
     records: tuple[Record, ...] = ()
@@ -338,7 +338,7 @@ class Step:
     also: tuple[InboundKey, ...] = ()  # further inbound ids that are seen with it
     bind: SessionKey | None = None  # from now on this key means this session
     child: SuccessorSession | None = None
-    outbox: Sequence[OutboxMessage] = ()  # those that are not final only say where a turn is to be shown
+    outbox: Sequence[OutboxMessage] = ()  # messages that are not final only name the place where a turn is shown
     usage: Sequence[Tally] = ()
     granted: tuple[str, ...] = ()  # rules that are allowed in every session from now on
     due: float | None = None  # as in Append

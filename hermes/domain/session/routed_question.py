@@ -1,7 +1,7 @@
 """Questions that go to the owner and the admins, since the person of the turn may not answer. Pure.
 
 Each of their chats gets the question with buttons, and the asker gets a notice. When it has its answer, all of these
-messages say so, and the buttons go.
+messages show the answer, and the buttons disappear.
 """
 
 from __future__ import annotations

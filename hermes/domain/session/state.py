@@ -45,17 +45,17 @@ class Turn:
 
     id: TurnId
     accepted_at: float
-    attempt: int = 0  # how often it was started
+    attempt: int = 0  # number of starts
     options: bytes = b"{}"  # model options of this turn, as a JSON object
     steer: bool = False  # merge into the running turn at its next step
-    replies: int = 0  # how often the model has answered within this turn
+    replies: int = 0  # number of the model's answers in this turn
     calls: tuple[Call, ...] = ()  # of its last answer, as far as they have no outcome
     usage: Usage = Usage()
     merged: tuple[TurnId, ...] = ()  # messages that became part of it, whose senders wait for its end
-    place: Place | None = None  # where its answer is to be said
-    written: str = ""  # how much of the model's answer was there when a stop cut it off
+    place: Place | None = None  # where its answer is sent
+    written: str = ""  # incomplete answer of the model when a stop interrupted it
     role: Role | None = None  # the lowest among those whose messages are in it; None: stored before there were roles
-    by: str = ""  # who began it: platform and user
+    by: str = ""  # platform and user of the person who began it
     name: str = ""  # of the same person
     several: bool = False  # it has messages of several people
 
@@ -88,8 +88,8 @@ class Session:
     preferences: Preferences = Preferences()
     grants: tuple[str, ...] = ()  # rules that its person has allowed for the whole session
     prompted: bool = False  # the log holds its system prompt
-    context_tokens: int = 0  # what the model was shown last, and its answer
-    compressing: str = ""  # not empty: a summary is being made, and why
+    context_tokens: int = 0  # of the last model call and its answer
+    compressing: str = ""  # not empty: why a summary is being made
     compressing_focus: str = ""
     compression_failures: int = 0  # in a row
     compression_failed_at: float = 0.0

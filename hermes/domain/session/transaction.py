@@ -1,4 +1,4 @@
-"""The transaction of a step: what is stored together with its records. Pure."""
+"""Transaction of a step: its records and everything that is stored with them."""
 
 from __future__ import annotations
 

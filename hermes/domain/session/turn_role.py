@@ -1,4 +1,4 @@
-"""The role with which a turn runs, and whose turn it is. Pure."""
+"""Role and person of a turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:
 
 
 def role_of_turn(session: Session) -> Role:
-    """The role with which the turn in flight runs."""
+    """Return the role of the turn in flight."""
     return (session.turn and session.turn.role) or assumed(session.platform)
 
 
@@ -38,4 +38,4 @@ def answered_by(answered: Answered) -> str:
 
 def _who(name: str, by: str, role: Role | None) -> str:
     known = ", ".join(filter(None, (by, role)))
-    return f"{name} ({known})" if name else known or "somebody"
+    return f"{name} ({known})" if name else known or "an unknown person"

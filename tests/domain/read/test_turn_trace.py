@@ -261,7 +261,7 @@ def test_an_answer_that_nobody_could_be_told_is_a_problem() -> None:
 
 
 def test_an_answer_of_which_nothing_says_that_it_was_sent_is_a_problem() -> None:
-    assert line_of(answered()).problems == ("nothing says that the answer was sent, or is to be",)
+    assert line_of(answered()).problems == ("the answer is neither sent nor queued",)
     forgotten = fold_trace(entries(answered()), {}, set(), now=9.0)
     assert forgotten[0].problems == ()
     fetched = begun(Source(platform="api"))

@@ -318,7 +318,7 @@ ADMIN = replace(TELEGRAM, role=Role.ADMIN)
 
 def test_only_the_owner_and_admins_may_approve() -> None:
     talk = owned(needs_leave("c1"), who=USER)
-    assert "only whoever began" in refusal(talk.tell("once", source=STRANGER))
+    assert "only the person who began" in refusal(talk.tell("once", source=STRANGER))
     for word in ("once", "session", "always"):
         assert "only the owner and the admins" in refusal(talk.tell(word, source=USER))
     assert "only the owner and the admins" in refusal(talk.do(said("Yes!", source=USER)))
@@ -337,7 +337,7 @@ def test_whoever_asks_may_deny_it() -> None:
 
 def test_an_admin_may_answer_no_question_of_the_model_in_somebody_elses_session() -> None:
     talk = owned(asks("q"), who=USER)
-    assert "only whoever began" in refusal(talk.tell("red", source=OTHER_ADMIN))
+    assert "only the person who began" in refusal(talk.tell("red", source=OTHER_ADMIN))
     talk.tell("blue", source=USER)
     assert outcomes(talk) == {"q": CallOutcome.OK}
 

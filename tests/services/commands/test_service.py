@@ -642,7 +642,7 @@ async def test_empty_session_is_reported_and_titled_by_the_first_message() -> No
         assert "1. Shall we? (this one)" in (await here.command("/sessions", key=ANNS, source=ANN)).text
         await here.command("/new", key=ANNS, source=ANN)
         told = (await here.command("/why", key=ANNS, source=ANN)).text
-        assert told.endswith("Nothing was said in it yet.")
+        assert told.endswith("It has no messages yet.")
 
 
 async def test_why_whoami_processes_and_help_answer() -> None:
