@@ -12,13 +12,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append
 from hermes.domain.records import SessionStarted
 from hermes.domain.session.jobs import ModelReport
 from hermes.domain.session.machine import step
-from hermes.domain.session.state import begin
+from hermes.domain.session.state_fold import begin
+from hermes.domain.source import Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Source, TurnId, Usage
+from hermes.domain.usage import Usage
 from hermes.ports.storage import Transaction
 from hermes.storage.lmdb_engine import LmdbEngine
 

@@ -23,8 +23,9 @@ from hermes.actors.process_registry import ProcessRegistry
 from hermes.actors.process_services import HostThreads, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
 from hermes.actors.process_supervisor import ProcessSupervisor, StartProcess
 from hermes.app.os_process import raise_descriptor_limit
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.process.process import Handle
-from hermes.domain.types import Phase, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.domain.session.state import Phase, Session
 from hermes.ports.processes import ProcessOrder
 from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import look_at
@@ -81,7 +82,7 @@ async def _measure(folder: Path) -> dict[str, float]:
         began = time.perf_counter()
         await _start_all(desk)
         started_s = time.perf_counter() - began
-        while any(row.looks < 8 for row in board):  # the first samples also read the ports  # noqa: ASYNC110
+        while any(row.heartbeats < 8 for row in board):  # the first samples also read the ports  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         handles = [row.handle for row in board if row.handle is not None]
         shims = await asyncio.to_thread(_shim_ticks, handles)

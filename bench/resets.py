@@ -24,9 +24,9 @@ from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.reset_scheduler import REVIEWED, ResetClock, Tick
 from hermes.app.factories.resets import LateProcessViews
 from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.protocol import TurnLimits
-from hermes.domain.types import SessionId, TurnId
 from hermes.ports.given import IdSource
 from hermes.services.event_hub import EventHub
 from hermes.storage.lmdb_engine import LmdbEngine

@@ -17,7 +17,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Gate
 from hermes.sandbox.network.network import SandboxNetwork
 from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox

@@ -17,20 +17,12 @@ from statistics import median
 
 from hermes.actors.journal import ActorJournal, Backlog
 from hermes.domain.errors import HermesError, StorageFailedError
+from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append
 from hermes.domain.records import MessageReceived
-from hermes.domain.types import (
-    EncodedMessage,
-    Epoch,
-    Phase,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    Turn,
-    TurnId,
-)
+from hermes.domain.session.state import Phase, Session, Turn
+from hermes.domain.source import Source
 from hermes.ports.storage import Transaction
 from hermes.storage.codec import open_record, packer
 from hermes.storage.lmdb_engine import LmdbEngine

@@ -16,10 +16,11 @@ from functools import partial
 from loguru import logger
 
 from hermes.domain.errors import BadRowError, HermesError
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import PutFact
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.protocol import ResetSession
-from hermes.domain.types import Session, SessionId
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 from hermes.ports.storage import Journal
 

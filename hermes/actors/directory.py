@@ -45,20 +45,22 @@ from hermes.actors.session_mail import (
 )
 from hermes.domain.access import approver_chat
 from hermes.domain.access.grants import PREFIX, rules_in
-from hermes.domain.directory.eviction import SteadyClock, may_leave
+from hermes.domain.cause import InterruptionCause
+from hermes.domain.directory.eviction import SteadyClock, evictable
 from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.domain.events import ActorFailed
+from hermes.domain.ids import SessionId
 from hermes.domain.listing import some
 from hermes.domain.operations import ForgetSeen, Restore, SetAside
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.builder import given_up, open_turns
-from hermes.domain.session.opening import nobody_there, open_session
+from hermes.domain.session.opening import no_open_session, open_session
 from hermes.domain.session.protocol import AnnounceStop, Begin, Recover, Resume, TurnLimits
-from hermes.domain.session.state import is_pending
+from hermes.domain.session.state import Session, is_pending
 from hermes.domain.submission import Submission
-from hermes.domain.types import InterruptionCause, OutboxMessage, Session, SessionId
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
 from hermes.ports.hub import Hub
@@ -304,7 +306,7 @@ class SessionDirectory(LoopActor):
             self._pardon_or_refuse(head, post)
         elif isinstance(post.event, Submission | Begin) and (head is None or head.phase in CLOSED_PHASES):
             if post.event.source.automatic:
-                fail(post, nobody_there(post.address, head))
+                fail(post, no_open_session(post.address, head))
             else:
                 self._start_fresh(post, head)
         elif head is None:
@@ -477,10 +479,10 @@ class SessionDirectory(LoopActor):
 
     def _sweep(self) -> None:
         now = self._clock()
-        for session in may_leave(self._registry.touched(), now, self._settings, self._memory_bytes()):
+        for session in evictable(self._registry.touched(), now, self._settings, self._memory_bytes()):
             self._registry.dismiss(session)
         self._crash_log.forget_old(now)
-        if self._steady.look(now):
+        if self._steady.is_steady(now):
             forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
             self._journal.commit((forget,), _log_error)
         self.tell_later(SWEEP_EVERY_S, Sweep())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hermes.actors.registry import ReadSnapshot
 from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError
+from hermes.domain.ids import SessionId
 from hermes.domain.read.lineage import Address, Route
 from hermes.domain.session.protocol import AnnounceStop
-from hermes.domain.types import Session, SessionId
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 
 

@@ -17,10 +17,10 @@ from loguru import logger
 
 from hermes.actors.kernel.ref import ThreadingActor
 from hermes.domain.errors import HermesError, StoppingError, StorageError, StorageFailedError, StorageFullError
+from hermes.domain.ids import Epoch
 from hermes.domain.operations import Append, SetAside
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import Amended, ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
-from hermes.domain.types import Epoch
 from hermes.ports.storage import Engine, Journal, Transaction
 from hermes.system.crash_point import crash_at
 

@@ -23,16 +23,19 @@ from hermes.actors.process_notice import DELETED, end_notice, late_notice, watch
 from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.domain.errors import HermesError, SessionClosedError, UnknownSessionError
 from hermes.domain.events import ProcessEnded
-from hermes.domain.fence import new_marker
+from hermes.domain.ids import InboundKey
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import PutProcess
 from hermes.domain.process.process import Chunk, Handle, Heartbeat, Lost, ProcessEnd
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.process.staleness import how_ended
-from hermes.domain.process.state import ProcessRow, ended, looked_at, lost, with_handle, with_record
-from hermes.domain.submission import Submission
-from hermes.domain.types import Busy, EncodedMessage, InboundKey, ProcessRecord, Source
+from hermes.domain.process.state import ProcessRow, ended, lost, with_handle, with_heartbeat, with_record
+from hermes.domain.source import Source
+from hermes.domain.submission import Busy, Submission
 from hermes.domain.values import dataclass
 from hermes.ports.processes import ProcessHost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
+from hermes.system.random_id import new_marker
 
 T = TypeVar("T")
 RETRY_S = 5.0  # pause after a refusal by the store or the session; doubles each time
@@ -197,7 +200,7 @@ class ProcessActor(JournaledActor[None, None]):
             return
         if not look.alive:
             return
-        row = looked_at(row, look, looked.ports, services.clock(), services.settings().heartbeat_s)
+        row = with_heartbeat(row, look, looked.ports, services.clock(), services.settings().heartbeat_s)
         services.board.put(row)
         if abs(row.view.active_at - self._stored_active_at) >= SAVE_EVERY_S:
             self._store(row.record)

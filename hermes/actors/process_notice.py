@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hermes.domain.fence import fenced
 from hermes.domain.process.process import Chunk
+from hermes.domain.process.process_record import ProcessRecord, ProcessView
 from hermes.domain.process.staleness import how_ended, lasting
-from hermes.domain.types import ProcessRecord, ProcessView
 from hermes.processes.command_output import plain_text
 from hermes.processes.watch import WatchNotice
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hermes.actors.kernel.future import LoopFuture
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.state import ProcessRow
-from hermes.domain.types import ProcessView, SessionId
 
 
 class ProcessRegistry:

@@ -15,8 +15,8 @@ from loguru import logger
 from hermes.actors.process_registry import ProcessRegistry
 from hermes.domain.errors import HermesError
 from hermes.domain.events import Event
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import SessionId, TurnId
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessHost

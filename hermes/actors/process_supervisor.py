@@ -21,12 +21,14 @@ from hermes.actors.process import Looked, ProcessActor, Silence
 from hermes.actors.process_services import ProcessServices
 from hermes.domain.errors import BadInputError, BadRowError, HermesError
 from hermes.domain.events import ProcessStarted
+from hermes.domain.ids import SessionId
 from hermes.domain.listing import counted
 from hermes.domain.operations import DropProcess, PutProcess
 from hermes.domain.process.process import FailedStart, Handle, Heartbeat, Lost, ProcessSpec
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.process.state import ProcessRow, row_of, summary, with_record
 from hermes.domain.read.reader import Reader
-from hermes.domain.types import ProcessRecord, Session, SessionId
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 from hermes.ports.processes import ProcessHost, ProcessOrder
 from hermes.ports.supervision import Park, RestartPolicy
@@ -255,7 +257,7 @@ class ProcessSupervisor(LoopActor):
             return
         record = replace(row.record, pid=outcome.pid)
         now = self._services.clock()
-        row = replace(with_record(row, record), handle=outcome, looks=1)
+        row = replace(with_record(row, record), handle=outcome, heartbeats=1)
         board.put(replace(row, view=replace(row.view, heartbeat_at=now, active_at=now)))
         self._services.journal.commit((PutProcess(record=record),), _log_error)
         self._start_actor(record.id)
@@ -294,7 +296,7 @@ class ProcessSupervisor(LoopActor):
             return
         handles = [row.handle for row in rows if row.handle is not None]
         often = self._beats % PORTS_EVERY == 0
-        dear = [row.handle for row in rows if row.handle is not None and (often or row.looks < PORTS_EVERY)]
+        dear = [row.handle for row in rows if row.handle is not None and (often or row.heartbeats < PORTS_EVERY)]
         host = self._services.host
         self._in_thread(lambda: _take_heartbeats(host, handles, dear), lambda found, error: error or found)
 

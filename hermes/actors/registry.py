@@ -17,7 +17,8 @@ from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.mailbox import Inbox
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.session_mail import Passivate, Post
-from hermes.domain.types import Session, SessionId, SessionKey
+from hermes.domain.ids import SessionId, SessionKey
+from hermes.domain.session.state import Session
 
 if TYPE_CHECKING:
     from hermes.actors.session import SessionActor

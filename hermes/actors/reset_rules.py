@@ -11,6 +11,8 @@ from datetime import UTC, datetime, tzinfo
 from math import isinf
 
 from hermes.domain.access.api_key import surface_of
+from hermes.domain.ids import SessionKey
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, lasting
 from hermes.domain.process.staleness import explain as explain_process
 from hermes.domain.reset_policy import (
@@ -28,8 +30,7 @@ from hermes.domain.reset_policy import (
 )
 from hermes.domain.reset_policy import ResetDue as Due
 from hermes.domain.session.protocol import ResetSession
-from hermes.domain.session.state import is_pending, root_of
-from hermes.domain.types import Phase, ProcessView, Session, SessionKey
+from hermes.domain.session.state import Phase, Session, is_pending, root_of
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import Processes
@@ -94,7 +95,7 @@ class ResetRules:
         decision = self._decide(session, (), now)
         if not isinstance(decision, Keep):
             return now
-        return None if isinf(decision.next_look) else decision.next_look
+        return None if isinf(decision.next_check) else decision.next_check
 
     def judge(self, session: Session, now: float) -> Decision:
         return self._decide(session, self._processes.views(root_of(session)), now)
@@ -129,7 +130,7 @@ class ResetRules:
         until = session.taken_up_at + GRACE_S
         if isinstance(decision, Blocked | Due) and now < until <= now + GRACE_S:
             reason = f"{decision.reason}, but somebody came back to it and has {lasting(GRACE_S)} to write"
-            return Keep(next_look=until, reason=reason)
+            return Keep(next_check=until, reason=reason)
         return decision
 
     # ------------------------------------------------------------ in words
@@ -154,12 +155,12 @@ class ResetRules:
 
     def _outlook(self, decision: Decision, now: float) -> str:
         match decision:
-            case Keep() if isinf(decision.next_look):
+            case Keep() if isinf(decision.next_check):
                 return f"None is due: {decision.reason}."
             case Keep():
-                at = datetime.fromtimestamp(decision.next_look, self.settings.zone)
+                at = datetime.fromtimestamp(decision.next_check, self.settings.zone)
                 utc = f" ({at.astimezone(UTC):%H:%M} UTC)" if at.utcoffset() else ""  # as other times are
-                left = lasting(decision.next_look - now)
+                left = lasting(decision.next_check - now)
                 return f"The next one is due {at:%Y-%m-%d %H:%M %Z}{utc}, in {left}: {decision.reason}."
             case Later():
                 return f"One is due: {decision.reason}."

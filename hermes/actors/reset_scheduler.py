@@ -18,6 +18,7 @@ from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.session_mail import Post
 from hermes.domain.errors import HermesError, SequenceConflictError, UnknownSessionError
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import PutFact, Restore, SetDue
 from hermes.domain.read.lineage import Address, Route, find_route
 from hermes.domain.read.reader import Due as Place
@@ -25,8 +26,7 @@ from hermes.domain.read.reader import Reader
 from hermes.domain.reset_policy import Blocked, Keep, Later
 from hermes.domain.reset_policy import ResetDue as Due
 from hermes.domain.session.protocol import NoteBlocked, ResetSession
-from hermes.domain.session.state import is_pending
-from hermes.domain.types import Phase, Session, SessionId
+from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.storage import Journal

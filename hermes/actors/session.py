@@ -27,6 +27,7 @@ from hermes.actors.session_mail import (
 )
 from hermes.actors.session_work import SessionWork
 from hermes.domain.errors import AlreadySeenError, HermesError, OutcomeUnknownError, RefusedError, UnknownSessionError
+from hermes.domain.ids import Seq
 from hermes.domain.operations import Append
 from hermes.domain.read.explain import last_problem
 from hermes.domain.read.transcript import Transcript
@@ -34,7 +35,7 @@ from hermes.domain.read.views import ActorView
 from hermes.domain.records import BadRecord, LogEntry, Record
 from hermes.domain.session.builder import given_up
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
-from hermes.domain.session.machine import DELETED, open_work, step
+from hermes.domain.session.machine import open_work, step
 from hermes.domain.session.protocol import (
     AnnounceStop,
     BranchOff,
@@ -47,10 +48,10 @@ from hermes.domain.session.protocol import (
     UndoTurns,
 )
 from hermes.domain.session.request import event_of
-from hermes.domain.session.state import is_pending
+from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.session.transaction import operations_of
+from hermes.domain.session.turn_stop import DELETED
 from hermes.domain.submission import Submission
-from hermes.domain.types import Phase, Seq, Session
 from hermes.system.crash_point import reach
 
 _NOTHING_INTERRUPTED = Recover()  # open work was handed over by another session

@@ -9,9 +9,10 @@ from loguru import logger
 from hermes.actors.session_mail import Post, Returned, SessionServices, Succeeded, fail
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnAccepted
+from hermes.domain.ids import SessionId
 from hermes.domain.session.protocol import Accept, Publish, Refuse, Reroute, SuccessorSession
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.submission import Receipt
-from hermes.domain.types import Phase, Session, SessionId
 
 
 def perform(effect: Accept | Refuse | Reroute | Publish, post: Post, session: SessionId, to: SessionServices) -> bool:

@@ -8,9 +8,11 @@ from hermes.actors.after_reset import AfterReset
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.reset_rules import ResetRules
 from hermes.domain.errors import HermesError
+from hermes.domain.ids import SessionId
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.lineage import NOWHERE, Address
 from hermes.domain.session.protocol import Event, Request, TurnLimits
-from hermes.domain.types import OutboxMessage, Session, SessionId
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock

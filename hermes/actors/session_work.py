@@ -15,9 +15,8 @@ from hermes.domain.media.scope import scope_of
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.session.jobs import ModelJob, Report, SummaryJob, ToolJob
 from hermes.domain.session.protocol import ModelCallWork, SummaryWork, Task, ToolCallWork
-from hermes.domain.session.state import root_of
+from hermes.domain.session.state import Session, root_of
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.types import Session
 from hermes.ports.agent import Agent, Work
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.domain.types import Usage
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 MILLION = 1_000_000

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hermes.domain.types import EncodedMessage
+from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 # Estimates that hold for most tokenizers when bytes are counted: a token is about four English letters, two Cyrillic

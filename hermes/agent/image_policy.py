@@ -17,7 +17,7 @@ from typing import Any
 
 from hermes.agent.chat_message import encode, text_of
 from hermes.domain.media.reference import SCHEME, named_by
-from hermes.domain.types import EncodedMessage
+from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 MAX_PICTURES = 10  # in one request; earlier ones appear only as text

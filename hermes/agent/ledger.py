@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hermes.agent.accounting import Budget, Spent, budget_problem, guest_problem
 from hermes.domain.operations import Tally
-from hermes.domain.types import Usage
+from hermes.domain.usage import Usage
 from hermes.ports.given import Clock
 
 _NONE = Budget()

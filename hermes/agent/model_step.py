@@ -20,9 +20,11 @@ from hermes.agent.tool_step import Folders
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import Notice, TextDelta, TextReset
+from hermes.domain.ids import TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
 from hermes.domain.session.note import step_limit
-from hermes.domain.types import EncodedMessage, Failure, FailureKind, TurnId
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelRequest
 from hermes.ports.hub import Hub

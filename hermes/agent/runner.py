@@ -19,6 +19,7 @@ from hermes.agent.models.health import ModelHealth
 from hermes.agent.models.slots import Slots
 from hermes.agent.summariser import Summariser
 from hermes.agent.tool_step import ToolStep, not_acted
+from hermes.domain.ids import SessionId
 from hermes.domain.session.jobs import (
     ModelJob,
     ModelReport,
@@ -28,7 +29,6 @@ from hermes.domain.session.jobs import (
     ToolJob,
     ToolReport,
 )
-from hermes.domain.types import SessionId
 from hermes.ports.agent import Agent, Model, Work
 
 R = TypeVar("R")

@@ -13,8 +13,10 @@ from hermes.agent.compression import FRUITFUL, CompressionPlan, CompressionSetti
 from hermes.agent.ledger import Ledger
 from hermes.agent.models.chain import ModelChain, ReplyListener
 from hermes.agent.tool_step import Folders
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import SummaryJob, SummaryReport
-from hermes.domain.types import EncodedMessage, Failure, Usage
+from hermes.domain.turn_failure import Failure
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelRequest
 from hermes.ports.given import Clock

@@ -17,7 +17,7 @@ from loguru import logger
 
 from hermes.domain.access.question import is_long, whole_question
 from hermes.domain.access.role import Role
-from hermes.domain.types import Call, Verdict
+from hermes.domain.tool_call import Call, Verdict
 from hermes.domain.values import dataclass
 from hermes.domain.visible_text import visible
 from hermes.tools.clarify import CLARIFY

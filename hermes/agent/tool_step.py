@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from hermes.agent.chat_message import encode
 from hermes.domain.access.role import Role
 from hermes.domain.events import CallProgress
+from hermes.domain.ids import SessionId
 from hermes.domain.session.jobs import ToolJob, ToolReport
 from hermes.domain.session.note import blocked
-from hermes.domain.types import CallOutcome, Gate, SessionId, Verdict
+from hermes.domain.tool_call import CallOutcome, Gate, Verdict
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach
 from hermes.tools.tool import ToolContext

@@ -72,8 +72,9 @@ from hermes.config.settings import Config
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import ActorFailed
-from hermes.domain.session_id import new_session_id
-from hermes.domain.types import OutboxMessage, Session, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.session.state import Session
 from hermes.ports.given import IdSource
 from hermes.ports.processes import NetworkedProcesses
 from hermes.services.commands.service import CommandService
@@ -91,6 +92,7 @@ from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
 from hermes.system import clock as wall_clock
 from hermes.system.crash_point import reach
+from hermes.system.random_id import new_session_id
 
 _GRACE_S = 1.0
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from hermes.actors.directory_protocol import Configure
 from hermes.actors.kernel.ref import ActorDeadError
 from hermes.config.settings import Config
+from hermes.domain.cause import HoldCause
 from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.session.protocol import TurnLimits
-from hermes.domain.types import Busy, HoldCause
+from hermes.domain.submission import Busy
 from hermes.supervision.root import Children
 
 _RESUME_PER_S = 50.0  # sessions that a start takes up in a second, those that waited longest first

@@ -22,8 +22,7 @@ from hermes.config.platforms import PLATFORMS
 from hermes.domain.errors import BadInputError, ConfigError, HermesError
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
-from hermes.domain.session_id import new_session_id
-from hermes.domain.types import Phase
+from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
 from hermes.ports.operations import Operations
 from hermes.ports.search import IndexProgress
@@ -31,6 +30,7 @@ from hermes.ports.storage import Engine, Transaction
 from hermes.supervision.root import Children
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
+from hermes.system.random_id import new_session_id
 
 PULSE_S = 2.0
 STUCK_S = 20.0  # a health check that takes longer means that the store or the directory hangs

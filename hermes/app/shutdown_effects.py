@@ -19,10 +19,11 @@ from hermes.agent.runner import AgentRunner
 from hermes.app.factories.chat import DELIVERY
 from hermes.app.operations import DaemonOperations
 from hermes.config.settings import Config
+from hermes.domain.cause import InterruptionCause
 from hermes.domain.errors import HermesError
 from hermes.domain.listing import counted, some
 from hermes.domain.session.protocol import AnnounceStop
-from hermes.domain.types import InterruptionCause, Phase, Session
+from hermes.domain.session.state import Phase, Session
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
 from hermes.supervision.root import Children, RootActor, ShutdownEffects, StopChildren

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hermes.domain.read.views import StoredMessage
-    from hermes.domain.types import Session
+    from hermes.domain.session.state import Session
 
 _WHO = {"user": "Person", "assistant": "Agent", "system": "Note", "tool": "Result"}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hermes.config.home import Home
     from hermes.domain.read.reader import Reader
-    from hermes.domain.types import Session
+    from hermes.domain.session.state import Session
 
 LAST = "-"  # stands for the last active session
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
@@ -100,13 +100,13 @@ class StoredRecords:
 
     def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
         from hermes.adapters.http import presentation
-        from hermes.domain.types import SessionId
+        from hermes.domain.ids import SessionId
 
         start = None if after is None else SessionId(after)
         return [presentation.session(self._as_left(head)) for head in self._reader.recent(limit, start)]
 
     def waiting(self) -> list[str]:
-        from hermes.domain.types import Phase
+        from hermes.domain.session.state import Phase
 
         return [
             name
@@ -134,8 +134,8 @@ class StoredRecords:
 
     def beginning(self, session: str) -> str:
         from hermes.adapters.http import presentation
+        from hermes.domain.ids import Seq
         from hermes.domain.read.transcript import read_page
-        from hermes.domain.types import Seq
 
         messages = read_page(self._reader, self._head(session, exact=True), Seq(-1), 1)
         return _first_words(presentation.transcript(messages))
@@ -153,8 +153,8 @@ class StoredRecords:
         return {"messages": [presentation.trace_line(line) for line in lines]}
 
     def _head(self, session: str, *, exact: bool) -> Session:
+        from hermes.domain.ids import SessionId
         from hermes.domain.read.lineage import Address, find_route
-        from hermes.domain.types import SessionId
 
         head = find_route(self._reader, Address(session=SessionId(session), exact=exact)).head
         if head is None:
@@ -166,7 +166,7 @@ class StoredRecords:
         from dataclasses import replace
 
         from hermes.domain.read.explain import without_daemon
-        from hermes.domain.types import Phase
+        from hermes.domain.session.state import Phase
 
         if self._alive or session.phase is not Phase.RUNNING:
             return session

@@ -20,7 +20,7 @@ from hermes.domain.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from hermes.domain.types import SessionId
+    from hermes.domain.ids import SessionId
 
 TRUST_FILE: Final = "trusted_directories.json"
 _WORKDIR: Final = "workdir"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hermes.domain.cause import EndCause
 from hermes.domain.legacy_reason import legacy_end_cause
-from hermes.domain.types import EndCause, Phase, Session
+from hermes.domain.session.state import Phase, Session
 
 
 def end_cause(session: Session) -> EndCause | None:

@@ -35,7 +35,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from hermes.domain.types import Failure, Seen, SessionId
+    from hermes.domain.ids import SessionId
+    from hermes.domain.submission import Seen
+    from hermes.domain.turn_failure import Failure
 
 
 class HermesError(Exception):

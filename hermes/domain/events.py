@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
-    from hermes.domain.types import CallOutcome, Failure, Phase, SessionId, TurnId, Usage
+    from hermes.domain.ids import SessionId, TurnId
+    from hermes.domain.session.state import Phase
+    from hermes.domain.tool_call import CallOutcome
+    from hermes.domain.turn_failure import Failure
+    from hermes.domain.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReset:
-    """The answer was cut off and is asked for again: what was said since the last tool call does not count."""
+    """The answer was cut off and is asked for again: the text since the last tool call is void."""
 
     session: SessionId
     turn: TurnId
@@ -136,7 +140,7 @@ class TurnAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnGaveUp:
-    """The turn ended without an answer, and the journal says why."""
+    """The turn ended without an answer, and the journal has the reason."""
 
     session: SessionId
     turn: TurnId

@@ -1,4 +1,4 @@
-"""Fences: marks around text that the person talking did not write. Pure, but for `new_marker`.
+"""Fences: marks around text that the person talking did not write.
 
 A fence is `<untrusted-ID>` … `</untrusted-ID>`. The ID is random and new for each message, prompt or tool result, so
 the writer of the text cannot know it and cannot end the fence early. The prompt tells the model what a fence means.
@@ -7,7 +7,6 @@ the writer of the text cannot know it and cannot end the fence early. The prompt
 from __future__ import annotations
 
 import re
-import secrets
 
 MAX_CHARS = 4_000
 _TAG = "untrusted"
@@ -20,13 +19,9 @@ _LOOKS_LIKE_TAG = re.compile(rf"<(?=\s*/?\s*{_TAG})", re.IGNORECASE)
 _FENCE = re.compile(rf"</?{_TAG}-[0-9a-f]+>")
 
 
-def new_marker() -> str:
-    return secrets.token_hex(6)
-
-
 def fenced(text: str, marker: str, *, max_chars: int = MAX_CHARS) -> str:
-    """The text between two marks: shortened to `max_chars`, hidden characters shown as escapes, no mark inside."""
-    assert marker, "a fence without a marker is none"
+    """Return the text between two marks: at most `max_chars`, hidden characters as escapes, no mark inside."""
+    assert marker, "a fence needs a marker"
     body = text.replace("\r\n", "\n").replace("\r", "\n")
     left_out = len(body) - max_chars
     body = body[:max_chars] + (f"… ({left_out} more characters)" if left_out > 0 else "")
@@ -38,7 +33,7 @@ def fenced(text: str, marker: str, *, max_chars: int = MAX_CHARS) -> str:
 
 
 def without_fences(text: str) -> str:
-    """The text as people are shown it: the marks are for models."""
+    """Return the text without marks, for people. Only models need them."""
     return _FENCE.sub("", text)
 
 

@@ -9,16 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from hermes.domain.types import (
-    CompressionCause,
-    EncodedMessage,
-    EndCause,
-    Failure,
-    FailureKind,
-    InterruptionCause,
-    MessageOrigin,
-    StopCause,
-)
+from hermes.domain.cause import CompressionCause, EndCause, InterruptionCause, StopCause
+from hermes.domain.message import EncodedMessage, MessageOrigin
+from hermes.domain.turn_failure import Failure, FailureKind
 
 _END_CAUSES: Final[Mapping[str, EndCause]] = {
     "compression": EndCause.COMPRESSION,

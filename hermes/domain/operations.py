@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import Record
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    Epoch,
-    OutboxMessage,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Usage,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 
@@ -30,7 +23,7 @@ class Append:
     epoch: Epoch
     records: tuple[Record, ...]
     head: Session  # the session after these records
-    pending: bool  # whether start-up must look at this session
+    pending: bool  # start-up must recover the session
     bind: SessionKey | None = None  # from now on this key means this session
     seen: Seen | None = None  # refused with AlreadySeenError if its key was seen before
     due: float | None = None  # next time to check the session for a reset; None: never
@@ -108,15 +101,15 @@ class PutProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropProcess:
-    """Forget it; there need not be one."""
+    """Remove a process, if it exists."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enqueue:
-    """From now on this is to be said. Where it is known already, what was sent of it stays, and so does its text,
-    unless this is the final one.
+    """Add a message to the outbox. A message with that id keeps its delivery state, and its text unless this one is
+    final.
     """
 
     outgoing: OutboxMessage

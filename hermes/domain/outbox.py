@@ -13,8 +13,12 @@ from textwrap import shorten
 from typing import assert_never
 
 from hermes.domain.access.question import SHOW, asked_by, is_long
+from hermes.domain.cause import CompressionCause, CompressionEnd
+from hermes.domain.ids import TurnId
 from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.media.reference import COPY, SEND_FILE
+from hermes.domain.message import EncodedMessage
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
 from hermes.domain.records import (
     Answered,
     Asked,
@@ -33,22 +37,10 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.compression import failure_text
 from hermes.domain.session.routed_question import question_id, routed, settled, shown
-from hermes.domain.types import (
-    CallOutcome,
-    CallState,
-    CompressionCause,
-    CompressionEnd,
-    EncodedMessage,
-    Failure,
-    FailureKind,
-    OutboxKind,
-    OutboxMessage,
-    Place,
-    Session,
-    Turn,
-    TurnEnd,
-    TurnId,
-)
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.source import Place
+from hermes.domain.tool_call import CallOutcome, CallState
+from hermes.domain.turn_failure import Failure, FailureKind
 
 _MAX_REPEATED = 200  # characters of an answer that its question shows
 NOTHING_SAID = "(The model had nothing to say.)"
@@ -63,7 +55,10 @@ def reply_id(turn: TurnId) -> str:
 
 
 def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessage]:
-    """`session` is the one before these records. One that is not final only says where something is to be shown."""
+    """Return the outbox messages of these records. `session`: the state before them.
+
+    A message that is not final only names the place where a turn is shown.
+    """
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     records = tuple(records)
     outgoing = _settled(session, records)

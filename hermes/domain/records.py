@@ -8,32 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    CompressionCause,
-    CompressionEnd,
-    EncodedMessage,
-    EndCause,
-    Failure,
-    HoldCause,
-    InboundKey,
-    InterruptionCause,
-    MessageOrigin,
-    Place,
-    Preferences,
-    SessionId,
-    SessionKey,
-    Source,
-    SuspendCause,
-    Turn,
-    TurnId,
-    Usage,
-)
+from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause, HoldCause, InterruptionCause, SuspendCause
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage, MessageOrigin
+from hermes.domain.session.state import Preferences, Turn
+from hermes.domain.source import Place, Source
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.turn_failure import Failure
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
-    from hermes.domain.types import Seq
+    from hermes.domain.ids import Seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

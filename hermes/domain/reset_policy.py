@@ -7,12 +7,12 @@ postpones it.
 
 Each decision except a reset has the time of the next check; `inf` means not before a message. These are wall-clock
 times; the clock can be set, and the machine can sleep. So the scheduler compares them with the clock a few times a
-minute, for all sessions together, and uses no long timers. After `clock_was_set` what is known of processes
-bears times of another clock: it lets a heartbeat pass, and then looks at everything. A message is judged before it is
-counted.
+minute, for all sessions together, and uses no long timers. After `clock_was_set` the times
+of processes are wrong: it waits for a heartbeat, and then checks every session. The reset is decided before a new
+message counts.
 
-A clock that was ahead leaves a last message in the future. That may put a reset off by one more period; further ahead
-it is not believed, and the reset is due.
+If the clock was ahead, the last message is in the future. That may postpone a reset by one more period. A time
+further ahead is ignored, and the reset is due.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from enum import StrEnum
 from math import inf
 
 from hermes.domain.access.api_key import surface_of
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, blocking, lasting
-from hermes.domain.types import ProcessView
 from hermes.domain.values import dataclass
 
-LOOK_AGAIN_S = 30.0  # while a due reset waits for a turn or a process
+CHECK_AGAIN_S = 30.0  # while a due reset waits for a turn or a process
 _DAY_S = 86400.0
 _STEP_S = 10.0  # less than that does no harm: no heartbeat turns stale by it
 _UNKNOWN = "the last message is dated in the future, since the clock was set back"
@@ -89,24 +89,24 @@ class SessionFacts:
 class Keep:
     """No reset is due. `reason` is that of the next one, or why there is none."""
 
-    next_look: float
+    next_check: float
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later:
-    """A reset is due and comes after the turn. Look at the turn's end, or at `next_look`."""
+    """A reset is due and comes after the turn. Check at the turn's end, or at `next_check`."""
 
-    next_look: float
+    next_check: float
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A reset is due, and processes work. `reason` tells passing time as well: whether it changed is seen by `by`."""
+    """A reset is due, and processes work. `reason` contains a duration; compare `by` to find a change."""
 
     by: tuple[ProcessView, ...]
-    next_look: float
+    next_check: float
     reason: str
 
 
@@ -135,30 +135,30 @@ def evaluate(
     now: float,
 ) -> Decision:
     if policy.mode == ResetMode.NONE:
-        return Keep(next_look=inf, reason="resets are off")
+        return Keep(next_check=inf, reason="resets are off")
     if not session.has_messages:
-        return Keep(next_look=inf, reason="nobody has written since it began")
+        return Keep(next_check=inf, reason="no person has written since it began")
     due = min(_dues(policy, session, zone, now), key=lambda due: due.at)
     if due.at > now:
-        return Keep(next_look=due.at, reason=due.reason)
+        return Keep(next_check=due.at, reason=due.reason)
     if session.busy:
         turn = "waits for your answer" if session.asks else "runs"
-        return Later(next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, after the turn that {turn}")
+        return Later(next_check=now + CHECK_AGAIN_S, reason=f"{due.reason}, after the turn that {turn}")
     working = {process.id: why for process in processes if (why := blocking(process, settings, now))}
     if working:
         by = tuple(process for process in processes if process.id in working)
         names = "; ".join(f"{process.command} (pid {process.pid}): {working[process.id]}" for process in by)
-        return Blocked(by=by, next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, but work goes on in {names}")
+        return Blocked(by=by, next_check=now + CHECK_AGAIN_S, reason=f"{due.reason}, but work goes on in {names}")
     return ResetDue(reason=due.reason, stale=tuple(process for process in processes if process.ended_at is None))
 
 
 def clock_was_set(wall_s: float, elapsed_s: float) -> bool:
-    """Between two looks at the clock: how far it moved, and how much time went by on one that cannot be set."""
+    """Return whether the clock was set. `elapsed_s`: on a clock that cannot be set."""
     return abs(wall_s - elapsed_s) > _STEP_S
 
 
 def next_boundary(at_hour: int, zone: tzinfo, now: float) -> float:
-    """The first daily boundary after `now`."""
+    """Return the first daily boundary after `now`."""
     return next(at for days in range(-1, 5) if (at := _boundary(at_hour, zone, now, days)) is not None and at > now)
 
 

@@ -1,14 +1,38 @@
-"""A message on its way into a session, and the receipt for it."""
+"""Message on its way into a session, and the receipt for it."""
 
 from __future__ import annotations
 
-from hermes.domain.types import EncodedMessage, Handling, InboundKey, SessionId, SessionKey, Source, TurnId
+from enum import StrEnum
+
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.source import Source
 from hermes.domain.values import dataclass
+
+
+class Busy(StrEnum):
+    """Effect of a message that comes while a turn runs."""
+
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+
+
+class Handling(StrEnum):
+    """Effect of an accepted message."""
+
+    STARTED = "started"
+    QUEUED = "queued"
+    STEERING = "steering"
+    INTERRUPTING = "interrupting"
+    JOINED = "joined"  # it is the rest of a queued message
+    ANSWER = "answer"  # it answers a waiting call
+    DELIVERING = "delivering"  # a dead letter is sent again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A person's message on its way in. `session` or `key` says which conversation; neither: a fresh one."""
+    """Message of a person on its way in. `session` or `key` names the conversation; neither: a new one."""
 
     turn: TurnId
     messages: tuple[EncodedMessage, ...]  # earlier history first, if the sender brings it; the new one last
@@ -17,12 +41,12 @@ class Submission:
     key: SessionKey | None = None
     options: bytes = b"{}"
     inbound: InboundKey | None = None  # the source's own id of it, for exactly-once
-    also: tuple[InboundKey, ...] = ()  # under which more of it came; none of them was accepted before
+    also: tuple[InboundKey, ...] = ()  # of further parts of it; none of them was accepted before
     fingerprint: bytes = b""
     busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
     joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
-    said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
+    said: str = ""  # words of the person alone, if the message has more; only they can answer a question
     opening: tuple[EncodedMessage, ...] = ()  # instructions that go first if this is the session's first message
     may_answer: bool = True  # False: it brings a forwarded message, which answers no question
 
@@ -35,7 +59,18 @@ class Receipt:
     turn: TurnId
     position: int = 0  # how many turns go first
     duplicate: bool = False
-    notice: str = ""  # for the person: why this is a fresh session, say
+    notice: str = ""  # for the person, for example why this is a new session
     handling: Handling = Handling.STARTED
     into: TurnId | None = None  # the turn that it is the answer for
     opened: bool = False  # the opening was taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """An accepted inbound id: the same id again is the same turn, also after a crash."""
+
+    key: InboundKey
+    session: SessionId
+    turn: TurnId
+    fingerprint: bytes  # of the request's content; another content under the same id is a client's mistake
+    at: float

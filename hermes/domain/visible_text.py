@@ -1,4 +1,4 @@
-"""Characters that make a text look like another one: control characters, direction marks, look-alikes."""
+"""Characters that make a text appear as another one: control characters, direction marks, look-alikes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from hermes.domain.errors import HermesError, PlatformError
 from hermes.domain.fence import fenced
 from hermes.domain.media.reference import user_message
 from hermes.domain.media.scope import scope_of
-from hermes.domain.types import EncodedMessage, Place
+from hermes.domain.message import EncodedMessage
+from hermes.domain.source import Place
 from hermes.domain.values import dataclass
 from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound

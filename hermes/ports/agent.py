@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import (
     ModelJob,
     ModelReport,
@@ -15,11 +17,7 @@ from hermes.domain.session.jobs import (
     ToolJob,
     ToolReport,
 )
-from hermes.domain.types import (
-    EncodedMessage,
-    SessionId,
-    Usage,
-)
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 

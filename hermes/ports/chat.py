@@ -6,7 +6,10 @@ from collections.abc import AsyncGenerator, Sequence
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from hermes.domain.types import DeadLetter, DeliveredMessage, InboundKey, OutboxMessage, Place, Seen
+from hermes.domain.ids import InboundKey
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.source import Place
+from hermes.domain.submission import Seen
 from hermes.domain.values import dataclass
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from hermes.domain.types import SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.values import dataclass
 
 Clock: TypeAlias = Callable[[], float]

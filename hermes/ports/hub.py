@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, Self
 
 from hermes.domain.events import Event
-from hermes.domain.types import SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
 
 
 class Subscription(Protocol):

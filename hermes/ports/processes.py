@@ -7,9 +7,10 @@ from dataclasses import field
 from typing import Protocol
 
 from hermes.domain.access.role import Role
+from hermes.domain.ids import SessionId
 from hermes.domain.process.box import Box
 from hermes.domain.process.process import Chunk, FailedStart, Handle, Heartbeat, Lost, ProcessSpec
-from hermes.domain.types import ProcessView, SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.values import dataclass
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from hermes.domain.access.prompt_file import PromptFile
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 
 
 class PromptFiles(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hermes.domain.types import Seq, SessionId
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.values import dataclass
 
 

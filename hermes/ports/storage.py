@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from hermes.domain.errors import HermesError
+from hermes.domain.ids import Epoch
 from hermes.domain.operations import Operation
 from hermes.domain.read.reader import Reader
-from hermes.domain.types import (
-    Epoch,
-)
 
 T = TypeVar("T")
 

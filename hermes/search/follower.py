@@ -18,8 +18,8 @@ from typing import TypeAlias
 from loguru import logger
 
 from hermes.domain.errors import HermesError, StoppingError, StorageError, UnknownSessionError
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.records import BadRecord, Record
-from hermes.domain.types import Seq, SessionId
 from hermes.search.index import Indexed, SearchIndex
 from hermes.search.message_text import texts_of
 

@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 from loguru import logger
 
 from hermes.domain.errors import StorageError
-from hermes.domain.types import Seq, SessionId
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.values import dataclass
 from hermes.search.fold import fit, fold, spaced
 from hermes.search.query import Query, parse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Amended, BadRecord, MessageReceived, Record, TurnFinished
-from hermes.domain.types import EncodedMessage
 from hermes.domain.values import dataclass
 
 

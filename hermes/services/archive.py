@@ -10,7 +10,9 @@ from hermes.domain.access.grants import rules_in
 from hermes.domain.access.question import waiting_call
 from hermes.domain.end_cause import was_compressed
 from hermes.domain.errors import UnknownSessionError
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.lineage import Address, find_lineage, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.trace import TraceLine
@@ -18,7 +20,7 @@ from hermes.domain.read.trace_search import find_trace
 from hermes.domain.read.transcript import read_around, read_page
 from hermes.domain.read.turn_log import records_of
 from hermes.domain.read.views import StoredMessage, TurnRecord
-from hermes.domain.types import DeadLetter, InboundKey, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.domain.session.state import Session
 from hermes.ports.given import Clock
 
 

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 from hermes.actors.commit import store
 from hermes.actors.journal import ActorJournal
 from hermes.domain.errors import SequenceConflictError, UnknownSessionError
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase
 from hermes.domain.read.lineage import find_family, find_head
-from hermes.domain.types import Phase, SessionId
+from hermes.domain.session.state import Phase
 
 _SessionCallback = Callable[[SessionId], Awaitable[None]]
 

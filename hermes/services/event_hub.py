@@ -10,7 +10,7 @@ from collections import deque
 from typing import Self
 
 from hermes.domain.events import CallEvent, Event, TextDelta
-from hermes.domain.types import SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
 from hermes.ports.hub import Hub, Subscription
 
 _EVERYTHING = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hermes.domain.access import home_channel
-from hermes.domain.types import OutboxKind, OutboxMessage, Place
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from hermes.ports.chat import Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions

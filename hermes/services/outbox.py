@@ -8,8 +8,9 @@ from hermes.actors.commit import store
 from hermes.actors.journal import ActorJournal
 from hermes.domain.errors import AlreadySeenError
 from hermes.domain.operations import Enqueue, See
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.read.reader import Reader
-from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
+from hermes.domain.submission import Seen
 from hermes.ports.chat import Outbox
 
 

@@ -14,7 +14,8 @@ from loguru import logger
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, DeliveryError, HermesError
-from hermes.domain.types import OutboxKind, OutboxMessage, Place
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from hermes.ports.chat import Inbound, Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 from hermes.domain.values import dataclass
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without 0 and O, 1 and I

@@ -15,13 +15,14 @@ from hermes.actors.process_registry import ProcessRegistry
 from hermes.actors.process_services import HostThreads, ProcessSettings
 from hermes.actors.process_supervisor import StartProcess
 from hermes.domain.errors import BadInputError, StoppingError, UnknownSessionError
+from hermes.domain.ids import SessionId
 from hermes.domain.process.process import Chunk, Handle
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, blocking, explain
 from hermes.domain.process.state import ProcessRow
 from hermes.domain.read.lineage import find_lineage
 from hermes.domain.read.reader import Reader
-from hermes.domain.session.state import root_of
-from hermes.domain.types import ProcessView, Session, SessionId
+from hermes.domain.session.state import Session, root_of
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessHost, ProcessOrder
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.ports.search import Findings, IndexProgress
 from hermes.ports.storage import Engine
 

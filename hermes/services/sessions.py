@@ -17,6 +17,7 @@ from hermes.domain.access.approver_chat import is_one
 from hermes.domain.access.grants import PREFIX as GRANT
 from hermes.domain.access.grants import rules_in
 from hermes.domain.access.role import Role
+from hermes.domain.cause import EndCause
 from hermes.domain.end_cause import was_compressed
 from hermes.domain.errors import (
     AlreadySeenError,
@@ -29,14 +30,16 @@ from hermes.domain.errors import (
     UnknownSessionError,
 )
 from hermes.domain.events import TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import DropDeadLetter, Enqueue, PutFact, See
+from hermes.domain.outbox_message import DeadLetter, OutboxMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.read.lineage import Address
 from hermes.domain.read.turn_log import find_end, span_of
 from hermes.domain.read.views import SessionView
 from hermes.domain.records import TurnFailed, TurnFinished
 from hermes.domain.session.builder import open_turns, suspension
-from hermes.domain.session.machine import DELETED
 from hermes.domain.session.protocol import (
     Answer,
     Begin,
@@ -53,26 +56,11 @@ from hermes.domain.session.protocol import (
     UndoTurns,
 )
 from hermes.domain.session.request import TooFarBackError
-from hermes.domain.session.state import is_pending
-from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import (
-    DeadLetter,
-    EncodedMessage,
-    EndCause,
-    Failure,
-    FailureKind,
-    Handling,
-    InboundKey,
-    OutboxMessage,
-    Phase,
-    Place,
-    Seen,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.session.state import Phase, Session, is_pending
+from hermes.domain.session.turn_stop import DELETED
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Handling, Receipt, Seen, Submission
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Transaction

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from hermes.domain.types import Gate, Verdict
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.domain.visible_text import hidden_characters
 from hermes.shell_policy.bash.command_line import CommandLine, parse_command_line
 from hermes.shell_policy.bash.simple_command import SimpleCommand

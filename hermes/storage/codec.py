@@ -20,27 +20,17 @@ from zlib import crc32
 import msgpack
 
 from hermes.domain.errors import StorageError
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord, Record
-from hermes.domain.types import (
-    Call,
-    ChatContext,
-    DeadLetter,
-    DeliveredMessage,
-    Failure,
-    Gate,
-    OutboxMessage,
-    Place,
-    Preferences,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    Source,
-    Turn,
-    Usage,
-)
+from hermes.domain.session.state import Preferences, Session, Turn
+from hermes.domain.source import ChatContext, Place, Source
+from hermes.domain.submission import Seen
+from hermes.domain.tool_call import Call, Gate
+from hermes.domain.turn_failure import Failure
+from hermes.domain.usage import Usage
 
 T = TypeVar("T")
 Converter = Callable[[Any], Any]

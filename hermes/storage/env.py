@@ -28,7 +28,7 @@ from hermes.domain.errors import (
     StorageFormatError,
     StorageFullError,
 )
-from hermes.domain.types import Epoch
+from hermes.domain.ids import Epoch
 from hermes.domain.values import dataclass
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError

@@ -13,10 +13,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from hermes.domain.errors import StorageError
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 
 if TYPE_CHECKING:
-    from hermes.domain.types import InboundKey, SessionKey
+    from hermes.domain.ids import InboundKey, SessionKey
 
 META: Final = "meta"  # description of the store
 LOG: Final = "log"  # LSN -> record

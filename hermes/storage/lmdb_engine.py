@@ -16,9 +16,9 @@ import lmdb
 from loguru import logger
 
 from hermes.domain.errors import ForeignStoreError, HermesError, StorageFailedError, StorageFullError
+from hermes.domain.ids import Epoch
 from hermes.domain.operations import Erase
 from hermes.domain.read.reader import StoreStats
-from hermes.domain.types import Epoch
 from hermes.ports.storage import Engine, Transaction
 from hermes.storage.copies import back_up, remove_partial_copy
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated

@@ -17,21 +17,14 @@ import lmdb
 from loguru import logger
 
 from hermes.domain.errors import BadRowError, UnknownSessionError
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.read.reader import Due
 from hermes.domain.records import BadRecord, LogEntry, Record
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    InboundKey,
-    OutboxMessage,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, require_ours, translated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.records import BadRecord, LogEntry, Record
-from hermes.domain.types import Seq, SessionId
 from hermes.storage.codec import DamagedError, UnreadableError, open_record, unseal
 from hermes.storage.keys import session_key
 

@@ -23,6 +23,7 @@ from hermes.domain.errors import (
     StorageError,
     UnknownSessionError,
 )
+from hermes.domain.ids import Seq, SessionId, SessionKey
 from hermes.domain.operations import (
     Append,
     Cancel,
@@ -42,8 +43,9 @@ from hermes.domain.operations import (
     SetDue,
     Tally,
 )
+from hermes.domain.outbox_message import DeliveredMessage
 from hermes.domain.records import BadRecord
-from hermes.domain.types import DeliveredMessage, Seen, Seq, SessionId, SessionKey
+from hermes.domain.submission import Seen
 from hermes.ports.storage import Transaction
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hermes.domain.errors import BadRowError
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
 from hermes.storage.keys import INDEX, SESSIONS, due_key, due_of, index_key, session_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.storage.keys import DUE, PENDING, RECENT, SESSIONS, session_key
 from hermes.storage.row import Row, read_row, seal_row
 from hermes.storage.stage import NOTHING, Changed, TableSource, Undo

@@ -19,8 +19,10 @@ from typing import Final
 import lmdb
 
 from hermes.domain.errors import BadRowError, ForeignStoreError, HermesError, StorageFormatError
+from hermes.domain.outbox_message import DeadLetter
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord
-from hermes.domain.types import DeadLetter, ProcessRecord, Seen
+from hermes.domain.submission import Seen
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
 from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, page_problems, require_ours, translated

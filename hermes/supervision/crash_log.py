@@ -5,8 +5,10 @@ Bookkeeping and decisions only; the directory acts on them.
 
 from __future__ import annotations
 
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.submission import Submission
-from hermes.domain.types import DeadLetter, Failure, FailureKind, SessionId, TurnId
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 from hermes.ports.supervision import Park, Restart, RestartPolicy
 

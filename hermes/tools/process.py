@@ -18,7 +18,8 @@ from loguru import logger
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.process.process import Chunk
-from hermes.domain.types import Gate, ProcessView, Verdict
+from hermes.domain.process.process_record import ProcessView
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
 from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessOrder
 from hermes.processes.child import is_bash, limit_commands

@@ -19,7 +19,7 @@ from loguru import logger
 from hermes.domain.access.api_key import is_named_key, surface_of
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
-from hermes.domain.types import Effect, Gate
+from hermes.domain.tool_call import Effect, Gate
 from hermes.domain.values import dataclass
 from hermes.tools.schema import ArgumentError, check_arguments
 from hermes.tools.terminal.output import OutputLimits, Redact, fit

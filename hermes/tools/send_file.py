@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, BinaryIO, TypeAlias
 
 from hermes.domain.media.reference import COPY
-from hermes.domain.types import Gate, Verdict
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.media.store import MediaError
 from hermes.sandbox.plan import HOME, TMP
 from hermes.tools.files.file_reader import check_regular, missing

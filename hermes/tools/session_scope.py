@@ -8,7 +8,8 @@ from typing import Protocol, TypeAlias, TypeVar
 from hermes.domain.access.role import Role
 from hermes.domain.access.visibility import may_be_told_in
 from hermes.domain.errors import UnknownSessionError
-from hermes.domain.types import Session, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.session.state import Session
 from hermes.ports.search import Findings, Found, IndexProgress
 
 T = TypeVar("T")

@@ -14,10 +14,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol
 
 from hermes.domain.errors import HermesError
-from hermes.domain.fence import fenced, new_marker, without_fences
+from hermes.domain.fence import fenced, without_fences
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.read.views import StoredMessage
-from hermes.domain.types import Effect, Seq, Session, SessionId
+from hermes.domain.session.state import Session
+from hermes.domain.tool_call import Effect
 from hermes.ports.search import Findings, Found, IndexProgress
+from hermes.system.random_id import new_marker
 from hermes.tools.session_scope import Heads, Recent, Scope, Search
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import HermesError
-from hermes.domain.types import Effect, Gate, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Effect, Gate
 from hermes.domain.values import dataclass
 from hermes.tools.schema import parameters_of
 

@@ -13,10 +13,13 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes.domain.cause import SuspendCause
+from hermes.domain.ids import Seq
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append, Cancel, PutFact
 from hermes.domain.records import AuthorityDropped, LogEntry, Record, Suspended
-from hermes.domain.session.state import evolve, is_pending
-from hermes.domain.types import EncodedMessage, Seq, Session, SuspendCause
+from hermes.domain.session.state import Session, is_pending
+from hermes.domain.session.state_fold import evolve
 from hermes.ports.storage import Transaction
 
 if TYPE_CHECKING:

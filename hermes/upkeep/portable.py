@@ -21,9 +21,9 @@ from zlib import crc32
 
 from hermes import __version__
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SESSION_ID_PATTERN, Seq, SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import BadRecord, LogEntry, Record
-from hermes.domain.session_id import SESSION_ID_PATTERN
-from hermes.domain.types import EncodedMessage, Seq, SessionId
 from hermes.domain.values import dataclass
 
 FORMAT: Final = 1

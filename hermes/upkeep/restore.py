@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes.config.home import Home, note_store
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.domain.values import dataclass
 from hermes.processes.host import LinuxProcessHost
 from hermes.storage.copies import copy_store

@@ -15,24 +15,18 @@ from hermes.actors.directory import SessionDirectory
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.session.state import Session
+from hermes.domain.source import Source
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    EncodedMessage,
-    Failure,
-    InboundKey,
-    OutboxMessage,
-    ProcessView,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-    Usage,
-)
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.turn_failure import Failure
+from hermes.domain.usage import Usage
 from hermes.ports.given import IdSource
 from hermes.services.event_hub import EventHub
 from hermes.services.sessions import SessionService

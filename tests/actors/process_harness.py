@@ -26,6 +26,7 @@ from hermes.actors.process_services import (
 from hermes.actors.process_supervisor import ProcessSupervisor
 from hermes.domain.errors import HermesError
 from hermes.domain.events import Event
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.process import (
     Chunk,
     EndReason,
@@ -36,8 +37,8 @@ from hermes.domain.process.process import (
     ProcessEnd,
     ProcessSpec,
 )
+from hermes.domain.process.process_record import ProcessRecord, ProcessView
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import ProcessRecord, ProcessView, SessionId, TurnId
 from hermes.ports.processes import ProcessOrder
 from hermes.services.processes import ProcessService
 from hermes.supervision.policy import RestartIntensity

@@ -11,11 +11,14 @@ from pykka import ActorRef
 
 from hermes.actors.reset_rules import ResetSettings
 from hermes.actors.reset_scheduler import ResetClock, Tick
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.operations import Append
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.records import SessionStarted
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
+from hermes.domain.session.state import Session
+from hermes.domain.source import Source
 from hermes.domain.submission import Receipt
-from hermes.domain.types import ProcessView, Seq, Session, SessionId, Source
 from tests.actors.harness import SessionHarness, world
 from tests.support.journals import LoopJournal
 

@@ -6,8 +6,10 @@ import asyncio
 from dataclasses import replace
 
 from hermes.actors.after_reset import AfterReset
+from hermes.domain.ids import SessionId
 from hermes.domain.session.protocol import ResetSession
-from hermes.domain.types import Place, Session, SessionId
+from hermes.domain.session.state import Session
+from hermes.domain.source import Place
 from tests.actors.talk import FRESH
 from tests.support.journals import LoopJournal
 from tests.support.waiting import until

@@ -18,8 +18,8 @@ from hermes.domain.errors import (
     StorageFullError,
     UnknownSessionError,
 )
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.read.reader import Reader
-from hermes.domain.types import Seq, SessionId
 from hermes.ports.storage import Transaction
 from tests.storage.samples import append, message
 from tests.support.memory_engine import MemoryEngine

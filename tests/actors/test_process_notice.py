@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from hermes.actors.process_notice import end_notice
+from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.process.process import Chunk
-from hermes.domain.types import ProcessRecord, SessionId, SessionKey
+from hermes.domain.process.process_record import ProcessRecord
 from tests.support.fakes import process_view
 
 RECORD = ProcessRecord(

@@ -16,10 +16,10 @@ from hermes.actors.process_supervisor import KEEP_ENDED_S, ForgetProcesses
 from hermes.domain.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
 from hermes.domain.events import ProcessEnded, ProcessStarted
 from hermes.domain.fence import without_fences
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase, PutProcess
 from hermes.domain.process.process import EndReason, ProcessSpec
 from hermes.domain.process.staleness import StalenessSettings, blocking
-from hermes.domain.types import SessionId
 from tests.actors.process_harness import QUICK, SLOW, START, ProcessHarness, world
 from tests.support.waiting import until
 
@@ -470,7 +470,7 @@ async def test_one_that_has_just_ended_blocks_a_reset_until_it_is_told_and_not_f
         name = (await here.start(notify=True)).id
         here.host.finish(name)
         view = await here.ended(name)
-        assert "still to be told" in here.front.blocks(view)
+        assert "not notified yet" in here.front.blocks(view)
         assert "A reset would wait for it" in here.front.explain(view)
         here.now += 3600 * 4
         assert here.front.blocks(view) == ""

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings, blocking, explain
 from hermes.domain.reset_policy import (
     Blocked,
@@ -29,7 +31,6 @@ from hermes.domain.reset_policy import (
     clock_was_set,
     evaluate,
 )
-from hermes.domain.types import ProcessView, SessionId
 from tests.domain import local_days
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -103,7 +104,7 @@ class ResetHarness:
     turn_until: int = 0
     # The keeper:
     up_since: int = 0
-    next_look: float = inf
+    next_check: float = inf
     settled_from: int = 0  # not to judge before: the clock was set
     look_anew: bool = False
     # What came of it:
@@ -180,7 +181,7 @@ class ResetHarness:
     def time_of_look(self) -> float:
         if self.look_anew:
             return self.settled_from
-        due = self.now + self.next_look - self.wall(self.now)
+        due = self.now + self.next_check - self.wall(self.now)
         return inf if due == inf else max(self.settled_from, self.tick_after(max(self.now, int(due)) - 1))
 
     def tick_after(self, at: int) -> int:
@@ -195,7 +196,7 @@ class ResetHarness:
             self.has_messages = False
             decision = self.evaluate()
         assert not isinstance(decision, ResetDue), "an empty session was reset"
-        self.next_look = decision.next_look
+        self.next_check = decision.next_check
         self.look_anew = False
         self.quiet_since = self.now
 
@@ -241,9 +242,9 @@ class ResetHarness:
 
     def check(self, decision: Decision) -> None:
         match decision:
-            case Keep(next_look=next_look, reason=reason):
+            case Keep(next_check=next_check, reason=reason):
                 assert not self.is_due(self.now)
-                assert next_look > self.wall(self.now)
+                assert next_check > self.wall(self.now)
                 assert reason
             case Later(reason=reason):
                 assert self.busy

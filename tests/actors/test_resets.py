@@ -15,11 +15,13 @@ from hermes.actors.reset_rules import GRACE_S, ResetSettings
 from hermes.actors.reset_scheduler import REVIEWED, PolicyChanged
 from hermes.domain.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
 from hermes.domain.events import Notice, PhaseChanged
+from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.operations import PutFact
 from hermes.domain.records import Ended, LogEntry, ResetBlocked
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
-from hermes.domain.session.state import replay
-from hermes.domain.types import Phase, Place, Session, SessionId, SessionKey
+from hermes.domain.session.state import Phase, Session
+from hermes.domain.session.state_fold import replay
+from hermes.domain.source import Place
 from tests.actors.reset_harness import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
 from tests.actors.talk import does
 from tests.support.journals import LoopJournal

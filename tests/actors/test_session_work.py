@@ -8,25 +8,19 @@ import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.domain.access.role import Role
+from hermes.domain.cause import InterruptionCause
 from hermes.domain.errors import BadInputError, RefusedError, StorageFullError
 from hermes.domain.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.media.scope import media_scope
 from hermes.domain.operations import PutFact, Tally
 from hermes.domain.records import ToolFinished, ToolStarted
 from hermes.domain.session.protocol import AnnounceStop
-from hermes.domain.types import (
-    CallOutcome,
-    Failure,
-    FailureKind,
-    InterruptionCause,
-    Phase,
-    Place,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-    Usage,
-)
+from hermes.domain.session.state import Phase
+from hermes.domain.source import Place, Source
+from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from tests.actors.harness import API, SessionHarness, world
 from tests.actors.talk import asks, does, names, needs_leave, reads
 from tests.support.journals import LoopJournal
@@ -351,7 +345,7 @@ async def test_only_whoever_began_a_session_answers_for_it() -> None:
         other = Source(platform="telegram", user="8", role=Role.USER)
         await here.say("a", "s", source=mine)
         await here.call_next(needs_leave("c1"))
-        with pytest.raises(BadInputError, match="only whoever began"):
+        with pytest.raises(BadInputError, match="only the person who began"):
             await here.desk.answer(S, "once", other)
         assert (await here.say("yes", "s", source=other)).handling == "queued"
         assert await here.phase("s") == "waiting"

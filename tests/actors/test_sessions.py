@@ -12,6 +12,7 @@ import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Release, Sweep
 from hermes.actors.kernel.actor import live_actors
+from hermes.domain.cause import HoldCause, InterruptionCause
 from hermes.domain.errors import (
     BadInputError,
     BadRowError,
@@ -24,25 +25,17 @@ from hermes.domain.errors import (
     UnknownSessionError,
 )
 from hermes.domain.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Append, Erase
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import Suspended, TurnFinished
 from hermes.domain.session.machine import step
 from hermes.domain.session.protocol import AnnounceStop, Resume, Suspend
-from hermes.domain.session.state import replay
-from hermes.domain.types import (
-    Failure,
-    FailureKind,
-    HoldCause,
-    InterruptionCause,
-    OutboxMessage,
-    Phase,
-    Place,
-    Seq,
-    SessionId,
-    SessionKey,
-    TurnId,
-)
+from hermes.domain.session.state import Phase
+from hermes.domain.session.state_fold import replay
+from hermes.domain.source import Place
+from hermes.domain.turn_failure import Failure, FailureKind
 from tests.actors.harness import API, SETTINGS, SessionHarness, world
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine

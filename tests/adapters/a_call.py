@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hermes.domain.types import Call, CallState, Gate, Phase, Session, Turn, TurnId, Verdict
+from hermes.domain.ids import TurnId
+from hermes.domain.session.state import Phase, Session, Turn
+from hermes.domain.tool_call import Call, CallState, Gate, Verdict
 
 
 def waiting(session: Session, turn: str, call: Call | None = None) -> Session:

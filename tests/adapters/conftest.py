@@ -18,7 +18,7 @@ from loguru import logger
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.config.admin_token import read_token, token_file
-from hermes.domain.types import TurnId
+from hermes.domain.ids import TurnId
 from hermes.services.commands.service import CommandService
 from hermes.services.keys import KeyService
 from tests.support.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions

@@ -11,7 +11,7 @@ import pytest
 from hermes.adapters.chat.speaker import for_model
 from hermes.domain.errors import HermesError
 from hermes.domain.fence import without_fences
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 from hermes.ports.chat import ChatAdapter, Inbound
 
 DEADLINE_S = 30.0

@@ -28,9 +28,10 @@ from hermes.adapters.openai_api.server import api_routes
 from hermes.config.admin_token import token_file
 from hermes.domain.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.domain.events import ActorFailed, PhaseChanged
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.views import ActorView
-from hermes.domain.types import Phase, SessionId, TurnId
+from hermes.domain.session.state import Phase
 from tests.adapters.conftest import PATIENCE_S, ApiHarness, ask, chat, events, iterate, logged
 from tests.support.fakes import NOW, a_dead_letter, a_session, process_view
 from tests.support.waiting import until

@@ -13,7 +13,8 @@ from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings, api_routes
 from hermes.domain.errors import AlreadyRunningError, ConfigError
-from hermes.domain.types import Phase, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.session.state import Phase
 from tests.adapters.conftest import PATIENCE_S, ApiHarness, ask, chat, events, iterate
 from tests.support.fakes import a_session
 from tests.support.waiting import until

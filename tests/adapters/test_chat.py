@@ -24,7 +24,8 @@ from hermes.domain.errors import (
     UnknownSessionError,
 )
 from hermes.domain.events import TextDelta, TurnBegan
-from hermes.domain.types import Failure, FailureKind, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.ports.sessions import Sessions
 from tests.adapters.conftest import ApiHarness, Sse, ask, chat, events, iterate, logged, read_text, text_of
 from tests.support.fakes import FakeSessions, a_session

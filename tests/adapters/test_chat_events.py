@@ -26,7 +26,9 @@ from hermes.domain.events import (
     TextReset,
     TurnAnswered,
 )
-from hermes.domain.types import CallOutcome, SessionId, TurnId, Usage
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import CallOutcome
+from hermes.domain.usage import Usage
 from tests.adapters.a_call import a_call, waiting
 from tests.adapters.conftest import KEY, ApiHarness, Sse, ask, chat, iterate, text_of
 from tests.support.fakes import a_session

@@ -11,8 +11,10 @@ import aiohttp
 from hermes.adapters.http.field import encode
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.adapters.openai_api.turns.turn_wait import only_once
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.source import Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
 from hermes.services.commands.registry import COMMANDS
 from hermes.services.keys import KeyService
 from tests.services.commands.harness import CommandHarness, world

@@ -16,9 +16,9 @@ from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.server import ApiServer, api_routes
 from hermes.domain.access.role import Role
+from hermes.domain.ids import RESPONSE, RUN, SessionId, TurnId, TurnToken
 from hermes.domain.operations import Tally
-from hermes.domain.turn_token import RESPONSE, RUN, TurnToken
-from hermes.domain.types import SessionId, TurnId, Usage
+from hermes.domain.usage import Usage
 from tests.adapters.conftest import ApiHarness, ask, chat, logged
 from tests.support.fakes import NOW, process_view
 

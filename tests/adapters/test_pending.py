@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes.adapters.openai_api.turns import pending
-from hermes.domain.types import Gate, TurnId, Verdict
+from hermes.domain.ids import TurnId
+from hermes.domain.tool_call import Gate, Verdict
 from tests.adapters.a_call import a_call, waiting
 from tests.support.fakes import a_session
 

@@ -7,20 +7,13 @@ from dataclasses import replace
 
 from hermes.adapters.http import presentation
 from hermes.domain import events
+from hermes.domain.ids import Seq, SessionId, TurnId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.read.views import StoredMessage
-from hermes.domain.types import (
-    Failure,
-    FailureKind,
-    OutboxKind,
-    OutboxMessage,
-    Phase,
-    Place,
-    Seq,
-    SessionId,
-    Turn,
-    TurnId,
-    Usage,
-)
+from hermes.domain.session.state import Phase, Turn
+from hermes.domain.source import Place
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from tests.support.fakes import NOW, a_dead_letter, a_session, encoded
 
 

@@ -9,7 +9,7 @@ from hermes.adapters.openai_api.responses.response_object import Answering
 from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.domain.events import CallProgress, TextReset, TurnGaveUp
 from hermes.domain.records import TurnFailed
-from hermes.domain.types import Failure, FailureKind
+from hermes.domain.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
 from tests.support.fakes import NOW

@@ -7,7 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hermes.domain.types import Preferences, SessionId, Turn, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.session.state import Preferences, Turn
 from tests.adapters.a_call import waiting
 from tests.adapters.conftest import ApiHarness
 from tests.support.fakes import NOW, a_session

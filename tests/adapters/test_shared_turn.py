@@ -13,8 +13,8 @@ from hermes.adapters.http.event_stream import PIECE_BYTES, EventStream, Turnstil
 from hermes.adapters.openai_api import run_api
 from hermes.adapters.openai_api.run_object import event_of
 from hermes.adapters.openai_api.turns.shared_turn import FreshRead, SharedTurns
+from hermes.domain.ids import RUN, TurnToken
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.turn_token import RUN, TurnToken
 from tests.adapters.conftest import ApiHarness, events
 from tests.adapters.turn_script import S, T, TurnScript
 from tests.support.waiting import until

@@ -10,9 +10,10 @@ import pytest
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
 from hermes.domain.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
+from hermes.domain.ids import TurnId
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import TurnFailed, TurnFinished
-from hermes.domain.types import Failure, FailureKind, TurnId
+from hermes.domain.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.openai_api.turns.token_parameter import read_token
-from hermes.domain.session_id import SESSION_ID_PATTERN
-from hermes.domain.turn_token import RESPONSE, RUN, TurnToken
-from hermes.domain.types import SessionId, TurnId
+from hermes.domain.ids import RESPONSE, RUN, SESSION_ID_PATTERN, SessionId, TurnId, TurnToken
 
 TOKEN = TurnToken(session=SessionId("a:b.c"), turn=TurnId("t1"))
 

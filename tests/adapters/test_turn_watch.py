@@ -12,8 +12,9 @@ from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
-from hermes.domain.submission import Receipt
-from hermes.domain.types import Handling, SessionId, TurnId, Usage
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.submission import Handling, Receipt
+from hermes.domain.usage import Usage
 from hermes.services.event_hub import EventHub
 from tests.adapters.a_call import waiting
 from tests.support.fakes import FakeHub, FakeSessions, a_session

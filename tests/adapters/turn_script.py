@@ -15,6 +15,8 @@ from hermes.domain.events import (
     TurnAnswered,
     TurnBegan,
 )
+from hermes.domain.ids import Seq, SessionId, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
     Answered,
@@ -27,7 +29,9 @@ from hermes.domain.records import (
     TurnFinished,
     TurnStarted,
 )
-from hermes.domain.types import Call, CallOutcome, EncodedMessage, Seq, SessionId, Source, TurnId, Usage
+from hermes.domain.source import Source
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.usage import Usage
 from hermes.services.event_hub import EventHub
 from tests.support.fakes import NOW, FakeHub, FakeSessions
 

@@ -20,18 +20,12 @@ from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
 from hermes.domain.errors import ModelError
 from hermes.domain.events import CallProgress, Event, Notice, TextDelta, TextReset
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport, ToolJob
-from hermes.domain.types import (
-    Effect,
-    EncodedMessage,
-    Failure,
-    FailureKind,
-    Gate,
-    SessionId,
-    TurnId,
-    Usage,
-    Verdict,
-)
+from hermes.domain.tool_call import Effect, Gate, Verdict
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.ports.hub import Subscription

@@ -13,7 +13,7 @@ from hermes.agent.accounting import (
     costed,
     dollars,
 )
-from hermes.domain.types import Usage
+from hermes.domain.usage import Usage
 
 PRICE = Price(input=2.0, cached_input=0.5, output=8.0)
 counts = st.integers(0, 10**9)

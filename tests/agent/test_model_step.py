@@ -9,9 +9,14 @@ from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
 from hermes.agent.model_step import ThinkingSettings, not_thought
 from hermes.domain.errors import ConfigError
+from hermes.domain.ids import TurnId
 from hermes.domain.media.reference import user_message
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelReport
-from hermes.domain.types import Effect, EncodedMessage, FailureKind, Preferences, TurnId, Usage, Verdict
+from hermes.domain.session.state import Preferences
+from hermes.domain.tool_call import Effect, Verdict
+from hermes.domain.turn_failure import FailureKind
+from hermes.domain.usage import Usage
 from hermes.ports.agent import ModelDone
 from tests.agent.harness import DONE, AgentBench, Script, ScriptedModel, broken, calls, model_job, says, text, user
 

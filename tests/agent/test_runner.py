@@ -9,8 +9,11 @@ from pathlib import Path
 from loguru import logger
 
 from hermes.agent.models.openai_model import OpenAIModel
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryJob, SummaryReport, ToolReport
-from hermes.domain.types import CallOutcome, EncodedMessage, FailureKind, SessionId
+from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn_failure import FailureKind
 from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
 from tests.agent.harness import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
 from tests.support.model_server import STALL, ModelServer, answer, delta, error, page, stream

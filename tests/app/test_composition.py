@@ -18,8 +18,10 @@ from hermes.app.directory_configuration import DirectoryConfiguration
 from hermes.config.home import Home
 from hermes.config.loader import load_config
 from hermes.domain.errors import StorageError
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.source import Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
 from hermes.supervision.root import Children
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch

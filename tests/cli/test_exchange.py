@@ -10,6 +10,8 @@ import pytest
 
 from hermes.cli.markdown_page import page
 from hermes.config.home import Home
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (
     LogEntry,
@@ -20,17 +22,8 @@ from hermes.domain.records import (
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.domain.types import (
-    EncodedMessage,
-    Phase,
-    Preferences,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.session.state import Phase, Preferences, Session
+from hermes.domain.source import Source
 from hermes.upkeep.portable import to_lines
 from tests.cli.conftest import Hermes
 from tests.support.daemon_process import DaemonProcess

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.cli.main import main
-from hermes.domain.idempotency import inbound_of
+from hermes.domain.ids import inbound_of
 from tests.cli.fake_admin import Answer, FakeAdmin, listing
 from tests.cli.test_chat import terminal
 from tests.cli.test_inspect import session

@@ -18,7 +18,7 @@ from hermes.config.trust import (
     write_workdir,
 )
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 
 OWN = (Path("/home/ann/.local/share/hermes"), Path("/home/ann/.config/hermes"))
 

@@ -16,6 +16,7 @@ from hermes.domain.errors import (
     StorageError,
     UnknownSessionError,
 )
+from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import (
     DropDeadLetter,
     DropProcess,
@@ -30,19 +31,10 @@ from hermes.domain.operations import (
     SetDue,
     Tally,
 )
+from hermes.domain.outbox_message import DeliveredMessage, OutboxKind
 from hermes.domain.records import Ended, LogEntry, Record, TurnStarted
-from hermes.domain.types import (
-    DeliveredMessage,
-    Epoch,
-    InboundKey,
-    OutboxKind,
-    Place,
-    Seq,
-    SessionId,
-    SessionKey,
-    TurnId,
-    Usage,
-)
+from hermes.domain.source import Place
+from hermes.domain.usage import Usage
 from hermes.ports.storage import Engine
 from hermes.storage.lmdb_engine import LmdbEngine
 from tests.storage.samples import NOW, append, head, letter, message, process, seen

@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.domain.fence import fenced, new_marker, without_fences
+from hermes.domain.fence import fenced, without_fences
+from hermes.system.random_id import new_marker
 
 MARKER = "0a1b"
 OPEN, CLOSE = f"<untrusted-{MARKER}>", f"</untrusted-{MARKER}>"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from hermes.domain.cause import CompressionCause, EndCause, InterruptionCause, StopCause
 from hermes.domain.legacy_reason import (
     compression_cause,
     legacy_end_cause,
@@ -14,21 +15,13 @@ from hermes.domain.legacy_reason import (
     legacy_origin,
     stop_cause,
 )
+from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.records import CompressionStarted, MarkedResumePending, TurnInterrupted
 from hermes.domain.session.note import NOTE_MARK
 from hermes.domain.session.protocol import Resume
-from hermes.domain.session.state import announced_cause, evolve, interruption_cause
-from hermes.domain.types import (
-    CompressionCause,
-    EncodedMessage,
-    EndCause,
-    Failure,
-    FailureKind,
-    InterruptionCause,
-    MessageOrigin,
-    Phase,
-    StopCause,
-)
+from hermes.domain.session.state import Phase, announced_cause, interruption_cause
+from hermes.domain.session.state_fold import evolve
+from hermes.domain.turn_failure import Failure, FailureKind
 from tests.actors.talk import SessionTalk
 
 

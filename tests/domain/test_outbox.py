@@ -8,7 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.access.role import Role
+from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.ids import TurnId
 from hermes.domain.outbox import BURST_S, COMPRESS_REPLY_S, NOTHING_SAID, last_words, outgoing_of
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
 from hermes.domain.session.protocol import (
     AnnounceStop,
     Answer,
@@ -20,19 +23,10 @@ from hermes.domain.session.protocol import (
     StopTurn,
     SummaryFailed,
 )
-from hermes.domain.types import (
-    Busy,
-    Call,
-    FailureKind,
-    HoldCause,
-    InterruptionCause,
-    OutboxKind,
-    OutboxMessage,
-    Place,
-    Source,
-    TurnEnd,
-    TurnId,
-)
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Busy
+from hermes.domain.tool_call import Call
+from hermes.domain.turn_failure import FailureKind
 from tests.actors.talk import API, SessionTalk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")

@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.records import Ended, MessageReceived
 from hermes.domain.reset_policy import ResetMode, ResetPolicy
-from hermes.domain.types import Phase, Session, SessionId, SessionKey
+from hermes.domain.session.state import Phase, Session
 from tests.actors.harness import SessionHarness
 from tests.actors.reset_harness import DAY, HOUR, KEY, MINUTE, TICK_S, Days, days, settings
 from tests.domain import local_days

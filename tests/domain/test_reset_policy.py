@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import StalenessSettings
 from hermes.domain.reset_policy import (
-    LOOK_AGAIN_S,
+    CHECK_AGAIN_S,
     Blocked,
     Decision,
     Keep,
@@ -30,7 +32,6 @@ from hermes.domain.reset_policy import (
     evaluate,
     next_boundary,
 )
-from hermes.domain.types import ProcessView, SessionId
 from tests.domain import local_days
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -77,7 +78,7 @@ def at(zone: str, *when: int, fold: int = 0) -> float:
 
 
 def test_an_idle_session_is_kept_until_its_time_and_reset_then() -> None:
-    assert judge(IDLE, FACTS, NOW) == Keep(next_look=NOW + 2 * HOUR, reason="idle for 2 h")
+    assert judge(IDLE, FACTS, NOW) == Keep(next_check=NOW + 2 * HOUR, reason="idle for 2 h")
     assert isinstance(judge(IDLE, FACTS, NOW + 2 * HOUR - 1), Keep)
     assert judge(IDLE, FACTS, NOW + 2 * HOUR) == ResetDue(reason="idle for 2 h", stale=())
 
@@ -96,7 +97,7 @@ def test_idle_mode_knows_no_daily_hour() -> None:
 
 def test_the_daily_reset_comes_at_its_hour_if_nobody_wrote_since() -> None:
     six = at("Europe/Berlin", 2026, 5, 19, 6)
-    assert judge(DAILY, FACTS, NOW) == Keep(next_look=six, reason="the daily reset at 6:00")
+    assert judge(DAILY, FACTS, NOW) == Keep(next_check=six, reason="the daily reset at 6:00")
     assert isinstance(judge(DAILY, FACTS, six - 1), Keep)
     assert judge(DAILY, FACTS, six) == ResetDue(reason="the daily reset at 6:00", stale=())
 
@@ -104,19 +105,19 @@ def test_the_daily_reset_comes_at_its_hour_if_nobody_wrote_since() -> None:
 def test_a_message_at_the_very_boundary_belongs_to_the_new_day() -> None:
     six = at("Europe/Berlin", 2026, 5, 19, 6)
     decision = judge(DAILY, replace(FACTS, active_at=six), six)
-    assert decision == Keep(next_look=at("Europe/Berlin", 2026, 5, 20, 6), reason="the daily reset at 6:00")
+    assert decision == Keep(next_check=at("Europe/Berlin", 2026, 5, 20, 6), reason="the daily reset at 6:00")
 
 
 def test_the_daily_hour_is_that_of_the_users_zone() -> None:
     decision = judge(DAILY, FACTS, NOW, zone="America/New_York")
-    assert decision == Keep(next_look=at("America/New_York", 2026, 5, 19, 6), reason="the daily reset at 6:00")
+    assert decision == Keep(next_check=at("America/New_York", 2026, 5, 19, 6), reason="the daily reset at 6:00")
 
 
 def test_both_modes_together_reset_at_whichever_comes_first() -> None:
-    assert judge(BOTH, FACTS, NOW) == Keep(next_look=NOW + 2 * HOUR, reason="idle for 2 h")
+    assert judge(BOTH, FACTS, NOW) == Keep(next_check=NOW + 2 * HOUR, reason="idle for 2 h")
     late = replace(FACTS, active_at=at("Europe/Berlin", 2026, 5, 19, 5))
     assert judge(BOTH, late, late.active_at) == Keep(
-        next_look=at("Europe/Berlin", 2026, 5, 19, 6), reason="the daily reset at 6:00"
+        next_check=at("Europe/Berlin", 2026, 5, 19, 6), reason="the daily reset at 6:00"
     )
 
 
@@ -124,18 +125,18 @@ def test_both_modes_together_reset_at_whichever_comes_first() -> None:
 
 
 def test_without_a_mode_nothing_is_ever_reset() -> None:
-    assert judge(ResetPolicy(), FACTS, NOW + 1000 * DAY) == Keep(next_look=inf, reason="resets are off")
+    assert judge(ResetPolicy(), FACTS, NOW + 1000 * DAY) == Keep(next_check=inf, reason="resets are off")
 
 
 def test_a_session_in_which_nobody_wrote_is_not_reset_again() -> None:
     empty = replace(FACTS, has_messages=False)
-    assert judge(BOTH, empty, NOW + 30 * DAY) == Keep(next_look=inf, reason="nobody has written since it began")
+    assert judge(BOTH, empty, NOW + 30 * DAY) == Keep(next_check=inf, reason="no person has written since it began")
 
 
 def test_a_running_turn_is_never_cut_and_the_reset_comes_after_it() -> None:
     later = NOW + 3 * HOUR
     decision = judge(IDLE, replace(FACTS, busy=True), later, [build(later)])
-    assert decision == Later(next_look=later + LOOK_AGAIN_S, reason="idle for 3 h, after the turn that runs")
+    assert decision == Later(next_check=later + CHECK_AGAIN_S, reason="idle for 3 h, after the turn that runs")
     assert isinstance(judge(IDLE, FACTS, later), ResetDue)
 
 
@@ -152,7 +153,7 @@ def test_a_process_that_works_blocks_a_due_reset_and_is_named() -> None:
     decision = judge(IDLE, FACTS, later, [server(later, 8765), working])
     assert decision == Blocked(
         by=(working,),
-        next_look=later + LOOK_AGAIN_S,
+        next_check=later + CHECK_AGAIN_S,
         reason="idle for 3 h, but work goes on in make all (pid 77): it did something 20 s ago",
     )
 
@@ -187,7 +188,7 @@ def test_a_last_message_far_in_the_future_does_not_put_a_reset_off_for_ever(poli
 
 def test_a_clock_that_was_a_little_ahead_does_not_end_a_conversation() -> None:
     ahead = replace(FACTS, active_at=NOW + HOUR)
-    assert judge(IDLE, ahead, NOW) == Keep(next_look=NOW + 3 * HOUR, reason="idle for 2 h")
+    assert judge(IDLE, ahead, NOW) == Keep(next_check=NOW + 3 * HOUR, reason="idle for 2 h")
     assert isinstance(judge(DAILY, ahead, NOW), Keep)
 
 
@@ -254,7 +255,7 @@ def test_an_hour_that_comes_twice_resets_once() -> None:
     between = replace(FACTS, active_at=first + 30 * MINUTE)
     assert isinstance(judge(policy, replace(FACTS, active_at=first - 1), first), ResetDue)
     assert judge(policy, between, second) == Keep(
-        next_look=at("Europe/Berlin", 2026, 10, 26, 2), reason="the daily reset at 2:00"
+        next_check=at("Europe/Berlin", 2026, 10, 26, 2), reason="the daily reset at 2:00"
     )
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from hermes.domain.idempotency import inbound_of
+from hermes.domain.ids import inbound_of
 from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Gate
 from hermes.sandbox.cgroup import Cgroups, GroupLimits
 from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.terminal.settings import TerminalSettings

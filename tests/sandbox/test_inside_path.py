@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Gate
 from hermes.sandbox.inside_path import is_directory_inside
 from hermes.sandbox.plan import HostMachine, SandboxPlan, SandboxRules, SessionPaths, make_plan
 from hermes.sandbox.sandbox import Sandbox

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.tool_step import Folders
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.box import SWAPPED
 from hermes.domain.process.process import Handle, ProcessSpec
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.tool_call import Gate
 from hermes.sandbox.plan import BadWorkdirError, SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
 from hermes.tools.terminal.settings import TerminalSettings

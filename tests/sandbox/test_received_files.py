@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.media.scope import media_scope
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.tool_call import Gate
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.terminal.output import OutputLimits, fit

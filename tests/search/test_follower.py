@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import StoppingError, StorageError, UnknownSessionError
+from hermes.domain.ids import Seq, SessionId, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Ended, MessageReceived, Record
-from hermes.domain.types import EncodedMessage, Seq, SessionId, Source, TurnId
+from hermes.domain.source import Source
 from hermes.search.follower import BATCH, IndexFollower, Written
 from hermes.search.index import SearchIndex
 from tests.support.waiting import until

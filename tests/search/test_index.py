@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes.domain.errors import StorageError
-from hermes.domain.types import Seq, SessionId
+from hermes.domain.ids import Seq, SessionId
 from hermes.search.index import FILE_NAME, Hit, Indexed, SearchIndex
 
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from hermes.domain.ids import TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import BadRecord, Ended, MessageReceived, TurnFinished, TurnStarted
-from hermes.domain.types import EncodedMessage, Source, TurnId
+from hermes.domain.source import Source
 from hermes.search.message_text import MessageText, texts_of
 
 

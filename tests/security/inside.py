@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Gate
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.domain.types import Phase
+from hermes.domain.session.state import Phase
 from tests.security.obedient_model import ObedientModel, order
 from tests.support.daemon_process import DaemonProcess
 from tests.support.telegram_server import TOKEN, TelegramServer

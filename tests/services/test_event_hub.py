@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from hermes.domain.events import CallEnded, TextDelta
-from hermes.domain.types import CallOutcome, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import CallOutcome
 from hermes.services.event_hub import EventHub
 
 

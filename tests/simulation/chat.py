@@ -14,7 +14,9 @@ from hermes.actors.delivery.preview import CURSOR
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.domain.access.question import token_of
 from hermes.domain.errors import DeliveryError
-from hermes.domain.types import InboundKey, OutboxMessage, Place, Source
+from hermes.domain.ids import InboundKey
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.source import Place, Source
 from hermes.ports.chat import Abilities, Inbound
 from tests.simulation.daemon import SimulatedDaemon, role_of
 from tests.simulation.outside import Outside

@@ -45,10 +45,12 @@ from hermes.domain.access.role import Role
 from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, StorageFailedError
 from hermes.domain.events import TurnAnswered
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.records import Answered
 from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import OutboxMessage, Phase, Session, SessionId, TurnId
 from hermes.ports.chat import Inbound, Platform
 from hermes.ports.given import IdSource
 from hermes.services.event_hub import EventHub

@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from hermes.domain.errors import HermesError, StorageError, StorageFailedError, StorageFullError
+from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId
 from hermes.domain.operations import Append, MarkDelivered, RecordDelivery
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import ContextCarried, LogEntry, TurnStarted
-from hermes.domain.types import Epoch, InboundKey, OutboxMessage, ProcessRecord, Seen, Seq, Session, SessionId
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 from hermes.ports.storage import Transaction
 from tests.support.memory_engine import MemoryEngine
 

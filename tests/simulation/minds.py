@@ -13,20 +13,14 @@ from contextlib import suppress
 
 from hermes.domain.errors import HermesError
 from hermes.domain.events import TextDelta
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import BadRecord, ToolStarted
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    EncodedMessage,
-    Failure,
-    FailureKind,
-    Gate,
-    SessionId,
-    Usage,
-    Verdict,
-)
+from hermes.domain.tool_call import Call, CallOutcome, Gate, Verdict
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from hermes.ports.hub import Hub
 from hermes.ports.processes import ProcessOrder
 from hermes.services.processes import ProcessService

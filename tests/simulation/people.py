@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 from hermes.domain.errors import HermesError
 from hermes.domain.events import CallAsked, TurnAnswered
-from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import Busy, InboundKey, Session, SessionId, SessionKey, Source, TurnId
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.session.state import Session
+from hermes.domain.source import Source
+from hermes.domain.submission import Busy, Receipt, Submission
 from tests.actors.talk import user
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside

@@ -13,9 +13,9 @@ from loguru import logger
 
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import ResetSettings
+from hermes.domain.ids import SessionId
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
-from hermes.domain.session.state import is_pending
-from hermes.domain.types import Phase, Session, SessionId
+from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.values import dataclass
 from tests.simulation.chat import Chatter, SimulatedPlatform
 from tests.simulation.daemon import SimulatedDaemon

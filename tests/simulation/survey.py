@@ -20,10 +20,11 @@ from hermes.domain.records import (
     TurnInterrupted,
 )
 from hermes.domain.records import Merged as MergedRecord
-from hermes.domain.session.machine import SUSPEND_AFTER
-from hermes.domain.session.state import replay
+from hermes.domain.session.recovery import SUSPEND_AFTER
+from hermes.domain.session.state import Session
+from hermes.domain.session.state_fold import replay
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.types import Call, Session, Verdict
+from hermes.domain.tool_call import Call, Verdict
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
 from tests.support.judge import (

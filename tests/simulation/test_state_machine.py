@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from loguru import logger
 
-from hermes.domain.types import InboundKey, TurnId
+from hermes.domain.ids import InboundKey, TurnId
 from tests.simulation.disk import Disk
 from tests.simulation.people import API, Conversation, Message
 from tests.simulation.run import MOMENTS, Simulation

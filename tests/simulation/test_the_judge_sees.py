@@ -13,9 +13,11 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.errors import HermesError
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Append, Enqueue, Operation, PutProcess, RecordDelivery
-from hermes.domain.session import calls, machine
-from hermes.domain.types import Effect, Session, SessionId
+from hermes.domain.session import acceptance, calls
+from hermes.domain.session.state import Session
+from hermes.domain.tool_call import Effect
 from hermes.ports.storage import Transaction
 from tests.simulation.disk import Disk
 from tests.simulation.run import run
@@ -138,7 +140,7 @@ def test_a_store_that_breaks_a_promise_is_found_out(broken: type[Disk], rule: st
 
 
 def test_an_approval_by_somebody_who_may_not_approve_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (calls, machine):
+    for module in (acceptance, calls):
         monkeypatch.setattr(module, "may_answer", lambda *_: True)
     for seed in SEEDS:
         if "what needs approval runs only when it was given" in {each.rule for each in run(seed).violations}:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Append, Erase
 from hermes.domain.records import Undone
 from hermes.domain.session.builder import open_turns
-from hermes.domain.types import SessionId
 from hermes.ports.storage import Transaction
 from tests.simulation.minds import heard, transcript_of
 from tests.simulation.outside import Outside

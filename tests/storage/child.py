@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from hermes.domain.errors import HermesError, StorageFailedError, StorageFullError
+from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.operations import Erase, PutFact
-from hermes.domain.types import SessionId, SessionKey
 from hermes.storage.lmdb_engine import LmdbEngine
 from tests.storage.samples import append, message
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append
+from hermes.domain.outbox_message import DeadLetter
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import MessageReceived, Record
-from hermes.domain.types import (
-    DeadLetter,
-    EncodedMessage,
-    Epoch,
-    InboundKey,
-    Phase,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.session.state import Phase, Session
+from hermes.domain.source import Source
+from hermes.domain.submission import Seen
 
 NOW = 1_800_000_000.0
 

@@ -8,8 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase
-from hermes.domain.types import SessionId
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import check
 from tests.storage.page_damage import PAGE

@@ -9,34 +9,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
+from hermes.domain.ids import TurnId
 from hermes.domain.legacy_reason import stop_cause
+from hermes.domain.message import MessageOrigin
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord, MarkedResumePending, Record, TurnInterrupted, TurnStarted
-from hermes.domain.types import (
-    Call,
-    DeadLetter,
-    DeliveredMessage,
-    EndCause,
-    Failure,
-    FailureKind,
-    Gate,
-    HoldCause,
-    InterruptionCause,
-    MessageOrigin,
-    OutboxMessage,
-    Phase,
-    Place,
-    Preferences,
-    ProcessRecord,
-    Seen,
-    Session,
-    Source,
-    StopCause,
-    SuspendCause,
-    Turn,
-    TurnId,
-    Usage,
-)
+from hermes.domain.session.state import Phase, Preferences, Session, Turn
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Seen
+from hermes.domain.tool_call import Call, Gate
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from hermes.storage.codec import (
     STORED,
     DamagedError,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import StorageError
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase
-from hermes.domain.types import SessionId
 from hermes.storage.copies import compact
 from hermes.storage.env import claim, open_env
 from hermes.storage.lmdb_engine import LmdbEngine

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import BadRowError, HermesError, StorageError
+from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Erase, ForgetSeen, PutFact, Restore, SetAside
 from hermes.domain.records import BadRecord
-from hermes.domain.types import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.storage import codec
 from hermes.storage.keys import (
     BAD,

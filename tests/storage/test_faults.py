@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from tests.storage.samples import message

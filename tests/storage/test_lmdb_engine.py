@@ -19,8 +19,8 @@ from hermes.domain.errors import (
     StorageFormatError,
     StorageFullError,
 )
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase
-from hermes.domain.types import SessionId
 from hermes.storage import codec
 from hermes.storage.env import require_bundled
 from hermes.storage.lmdb_engine import LmdbEngine

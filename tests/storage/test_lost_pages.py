@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import BadRowError, StorageError, StorageFailedError
+from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
 from hermes.domain.operations import Erase, Restore, Tally
 from hermes.domain.records import BadRecord
-from hermes.domain.types import Epoch, Seq, SessionId, SessionKey, Usage
+from hermes.domain.usage import Usage
 from hermes.storage import pages
 from hermes.storage.keys import (
     INBOX,

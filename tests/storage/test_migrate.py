@@ -12,7 +12,7 @@ import lmdb
 import pytest
 
 from hermes.domain.errors import StorageError, StorageFormatError
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.storage.env import STORE_FORMAT
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.lmdb_reader import open_reader

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from hermes.domain.errors import DeliveryError, UnsendableFileError
-from hermes.domain.types import OutboxMessage, Place
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.source import Place
 from hermes.ports.chat import Abilities
 
 PLACE = Place(platform="toy", chat="c1")

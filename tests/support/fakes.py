@@ -21,30 +21,20 @@ from hermes.domain.events import (
     TurnGaveUp,
     TurnOutcome,
 )
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process import Chunk
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import ActorView, SessionView, StoredMessage, TurnRecord
+from hermes.domain.session.state import Phase, Session, Turn
+from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import (
-    DeadLetter,
-    EncodedMessage,
-    Failure,
-    FailureKind,
-    InboundKey,
-    Phase,
-    Place,
-    ProcessView,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    Turn,
-    TurnId,
-    Usage,
-)
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 
 NOW = 1_800_000_000.0
 

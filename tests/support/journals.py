@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from hermes.domain.errors import HermesError, StorageFullError
+from hermes.domain.ids import Epoch
 from hermes.domain.operations import Append
 from hermes.domain.read.reader import Reader
-from hermes.domain.types import Epoch
 from hermes.ports.storage import Engine, Transaction
 from tests.support.memory_engine import MemoryEngine
 

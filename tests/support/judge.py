@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import TypeAlias, TypeVar
 
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 
 LIMBO_S = 60.0  # how long an open session may do nothing while nothing hinders it

@@ -20,6 +20,7 @@ from hermes.domain.errors import (
     StorageError,
     UnknownSessionError,
 )
+from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import (
     Append,
     Cancel,
@@ -39,21 +40,12 @@ from hermes.domain.operations import (
     SetDue,
     Tally,
 )
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.read.reader import Due, StoreStats
 from hermes.domain.records import LogEntry, Record
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    Epoch,
-    InboundKey,
-    OutboxMessage,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 from hermes.domain.values import dataclass
 from hermes.ports.storage import Engine, Transaction
 from hermes.storage.codec import UNSTORABLE, pack

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from hermes.agent.models.openai_model import OpenAIModel
-from hermes.domain.types import EncodedMessage, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.ports.agent import ModelRequest, ModelText
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import UnknownSessionError
-from hermes.domain.types import Phase, Session, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.session.state import Phase, Session
 from hermes.tools.terminal.output_retention import (
     Conversation,
     OutputRetention,

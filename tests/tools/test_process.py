@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.process import Chunk, Handle
-from hermes.domain.types import Gate, ProcessView, SessionId, TurnId, Verdict
+from hermes.domain.process.process_record import ProcessView
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.ports.processes import ProcessOrder
 from hermes.processes.child import ChildLimits
 from hermes.processes.typed import unfinished

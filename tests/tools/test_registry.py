@@ -11,7 +11,7 @@ import pytest
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
-from hermes.domain.types import Effect, Gate, Verdict
+from hermes.domain.tool_call import Effect, Gate, Verdict
 from hermes.tools.registry import Toolbox
 from hermes.tools.terminal.output import OutputLimits
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.media.scope import media_scope
-from hermes.domain.types import Gate
+from hermes.domain.tool_call import Gate
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.registry import Toolbox
 from hermes.tools.send_file import MAX_BYTES, send_file_tool

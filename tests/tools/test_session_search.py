@@ -10,8 +10,12 @@ import pytest
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import StorageError, UnknownSessionError
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import StoredMessage
-from hermes.domain.types import Effect, EncodedMessage, Place, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.domain.session.state import Session
+from hermes.domain.source import Place
+from hermes.domain.tool_call import Effect
 from hermes.ports.search import Findings, IndexProgress
 from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments

@@ -19,7 +19,8 @@ from typing import Any, Self
 import psutil
 import pytest
 
-from hermes.domain.types import Effect, Gate, SessionId, TurnId, Verdict
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Effect, Gate, Verdict
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.registry import Toolbox
@@ -454,7 +455,8 @@ from pathlib import Path
 from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import ToolContext
-from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Gate
 
 root = Path(sys.argv[1])
 context = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="p", folder=root / "f")

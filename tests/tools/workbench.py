@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hermes.domain.types import Gate, SessionId, TurnId, Verdict
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools

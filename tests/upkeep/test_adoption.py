@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import (
     BadRecord,
@@ -26,8 +28,9 @@ from hermes.domain.records import (
     TurnFinished,
     TurnStarted,
 )
-from hermes.domain.session.state import replay
-from hermes.domain.types import EncodedMessage, Phase, Preferences, Seq, SessionId, SessionKey, Source, TurnId
+from hermes.domain.session.state import Phase, Preferences
+from hermes.domain.session.state_fold import replay
+from hermes.domain.source import Source
 from hermes.upkeep.adoption import Adoption, adopt
 from hermes.upkeep.portable import Exported, from_lines, to_lines
 from tests.support.memory_engine import MemoryEngine

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from hermes.config.home import Home, lock, note_store, prepare
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.operations import PutFact
-from hermes.domain.types import Phase, Preferences, Seq, SessionId
+from hermes.domain.session.state import Phase, Preferences
 from hermes.storage.copies import copy_store
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify

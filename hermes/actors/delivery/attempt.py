@@ -22,18 +22,11 @@ from dataclasses import replace
 from hermes.actors.commit import look_up, store
 from hermes.actors.delivery.preview import CURSOR
 from hermes.domain.errors import DeliveryError, HermesError, UnsendableFileError
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.operations import Cancel, Enqueue, MarkDelivered, Operation, RecordDelivery, SetAside
 from hermes.domain.outbox import last_words
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    OutboxKind,
-    OutboxMessage,
-    SessionId,
-    Source,
-    TurnEnd,
-    TurnId,
-)
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage, TurnEnd
+from hermes.domain.source import Source
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
 from hermes.ports.storage import Journal

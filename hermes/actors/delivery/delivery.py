@@ -33,8 +33,9 @@ from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.journaled import JournaledActor, LoadState
 from hermes.domain.errors import DeliveryError, HermesError
 from hermes.domain.events import TurnAnswered, TurnGaveUp
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.read.views import ActorView
-from hermes.domain.types import OutboxKind, OutboxMessage, SessionId, TurnId
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub

@@ -8,7 +8,7 @@ from collections import deque
 from hermes.actors.delivery.preview import Stream
 from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import DeliveryError, HermesError
-from hermes.domain.types import OutboxMessage
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.ports.hub import Subscription
 
 FIRST_PAUSE_S = 1.0

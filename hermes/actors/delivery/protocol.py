@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.errors import HermesError
-from hermes.domain.types import OutboxMessage, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.values import dataclass
 
 Chat: TypeAlias = tuple[str, str]  # platform and chat

@@ -25,7 +25,8 @@ from hermes.adapters.http.service import Service, json_response, remember_sessio
 from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
 from hermes.domain.errors import BadInputError, StorageError
-from hermes.domain.types import Session, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.session.state import Session
 from hermes.ports.hub import Subscription
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from hermes.config.admin_token import create_token, token_file
 from hermes.config.log import redact
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.errors import AlreadyRunningError, HomeError
-from hermes.domain.types import TurnId
+from hermes.domain.ids import TurnId
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations

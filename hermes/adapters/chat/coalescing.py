@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from hermes.domain.types import TurnId
+from hermes.domain.ids import TurnId
 
 WAIT_S = 0.8  # between the parts of one text
 _NEARLY = 0.95  # of the maximum length: clients prefer to split between words

@@ -6,7 +6,7 @@ In a group each person has a separate conversation; the people in a thread share
 
 from __future__ import annotations
 
-from hermes.domain.types import SessionKey
+from hermes.domain.ids import SessionKey
 from hermes.ports.chat import Inbound
 
 

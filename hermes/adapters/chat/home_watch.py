@@ -11,8 +11,9 @@ from loguru import logger
 
 from hermes.adapters.chat.services import POST
 from hermes.domain.errors import HermesError, UnknownSessionError
+from hermes.domain.outbox_message import DeadLetter
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.views import ActorView
-from hermes.domain.types import DeadLetter, ProcessView
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions

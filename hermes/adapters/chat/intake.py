@@ -18,32 +18,24 @@ from hermes.adapters.chat.confirmation import Confirmations
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.speaker import chat_context_of, escape_brackets, for_model, shown_name, speaker_label
-from hermes.domain import fence
 from hermes.domain.access import approver_chat
 from hermes.domain.access.question import Question, asked_by, button_token, command_token, waiting_call
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BusyError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.media.reference import user_message
-from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import (
-    EncodedMessage,
-    InboundKey,
-    OutboxKind,
-    OutboxMessage,
-    Place,
-    Seen,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.message import EncodedMessage
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.session.state import Session
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.ports.chat import Abilities, ChatIntake, Foreign, ForeignKind, Inbound, Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.registry import Parsed, Unknown, parse
 from hermes.services.commands.reply import CommandCaller
 from hermes.services.commands.service import CommandService
+from hermes.system import random_id
 from hermes.system.crash_point import reach
 
 _BUSY_PAUSE_S = 0.5
@@ -78,7 +70,7 @@ class SessionChatIntake(ChatIntake):
         per_user: bool = True,
         abilities: Abilities = Abilities(),  # noqa: B008 - immutable
         compose: Callable[[Inbound, str], Awaitable[EncodedMessage]] | None = None,
-        new_marker: Callable[[], str] = fence.new_marker,
+        new_marker: Callable[[], str] = random_id.new_marker,
     ) -> None:
         self._sessions = sessions
         self._outbox = outbox

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from hermes.domain.types import OutboxMessage, Place
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.source import Place
 from hermes.ports.chat import Abilities, Platform
 
 

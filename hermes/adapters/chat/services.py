@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage, Place
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from hermes.domain.values import dataclass
 from hermes.ports.chat import Outbox
 from hermes.ports.given import Clock

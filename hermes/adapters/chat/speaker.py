@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hermes.domain.fence import fenced
-from hermes.domain.types import ChatContext
+from hermes.domain.source import ChatContext
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 
 _NAME_MAX_CHARS = 40

@@ -7,8 +7,7 @@ import re
 from aiohttp import web
 
 from hermes.domain.errors import BadInputError
-from hermes.domain.session_id import SESSION_ID_PATTERN
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SESSION_ID_PATTERN, SessionId
 
 SESSION_HEADER = "X-Hermes-Session-Id"
 TURN_HEADER = "X-Hermes-Turn-Id"

@@ -15,9 +15,11 @@ from hermes.domain.access.question import waits_for
 
 if TYPE_CHECKING:
     from hermes.domain.events import Event
+    from hermes.domain.outbox_message import DeadLetter
+    from hermes.domain.process.process_record import ProcessView
     from hermes.domain.read.trace import TraceLine
     from hermes.domain.read.views import SessionView, StoredMessage
-    from hermes.domain.types import DeadLetter, ProcessView, Session, Turn
+    from hermes.domain.session.state import Session, Turn
 
 JsonObject = dict[str, Any]
 

@@ -29,7 +29,7 @@ from hermes.domain.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.domain.types import Failure, FailureKind
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 
 

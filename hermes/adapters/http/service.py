@@ -18,9 +18,11 @@ from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
 from hermes.domain.access.role import Role
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.views import SessionView
+from hermes.domain.source import Source
 from hermes.domain.submission import Receipt
-from hermes.domain.types import ProcessView, SessionId, Source, TurnId
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub

@@ -23,8 +23,9 @@ from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAsked, TurnAnswered
+from hermes.domain.ids import SessionId
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import SessionId, Usage
+from hermes.domain.usage import Usage
 from hermes.services.commands.registry import Parsed, Unknown, parse
 from hermes.system.crash_point import reach
 

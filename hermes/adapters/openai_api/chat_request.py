@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermes.adapters.http.field import boolean, encode, filled_text, given, number, refuse, text, whole
-from hermes.domain.types import EncodedMessage
+from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 MAX_MESSAGES = 2_000

@@ -10,8 +10,9 @@ from hermes.adapters.http.service import RECEIPT, Service, json_response, rememb
 from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.turns.turn_wait import only_once
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.submission import Submission
-from hermes.domain.types import EncodedMessage, SessionId
 from hermes.services.commands.registry import Parsed, Unknown, menu, parse
 
 

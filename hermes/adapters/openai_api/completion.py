@@ -6,8 +6,9 @@ from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.turns import pending
 from hermes.domain.events import CallAsked, TurnAnswered
+from hermes.domain.ids import SessionId
 from hermes.domain.submission import Receipt
-from hermes.domain.types import SessionId, Usage
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 

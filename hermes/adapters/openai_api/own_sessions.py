@@ -11,22 +11,15 @@ from hermes.domain.access.api_key import ApiKey
 from hermes.domain.access.role import Role
 from hermes.domain.errors import UnknownSessionError
 from hermes.domain.events import TurnOutcome
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import SessionView, StoredMessage, TurnRecord
+from hermes.domain.session.state import Session
+from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import (
-    DeadLetter,
-    EncodedMessage,
-    InboundKey,
-    Place,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
 from hermes.ports.sessions import Sessions
 
 _PAGE = 200

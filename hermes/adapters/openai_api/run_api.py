@@ -31,9 +31,9 @@ from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
 from hermes.domain.access.question import APPROVALS
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import TurnGaveUp
+from hermes.domain.ids import RUN, TurnToken
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.submission import Submission
-from hermes.domain.turn_token import RUN, TurnToken
 
 _STOPPING = (
     "The daemon stops or restarts. The run is stored and continues when the daemon is back: request its events then, "

@@ -20,6 +20,7 @@ from hermes.adapters.openai_api.turns.turn_view import (
     usage_of,
 )
 from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
     MessageReceived,
@@ -29,7 +30,7 @@ from hermes.domain.records import (
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.domain.types import Failure, FailureKind, SessionId, TurnId
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 
 Named = tuple[str, JsonObject]

@@ -26,7 +26,7 @@ from hermes.adapters.openai_api.run_api import RunApi
 from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.adapters.openai_api.session_wish_api import SessionWishes
 from hermes.domain.errors import AlreadyRunningError, ConfigError
-from hermes.domain.types import TurnId
+from hermes.domain.ids import TurnId
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub

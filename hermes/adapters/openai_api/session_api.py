@@ -10,8 +10,8 @@ from aiohttp import web
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.turns import pending
+from hermes.domain.ids import Seq, SessionId
 from hermes.domain.read.views import StoredMessage
-from hermes.domain.types import Seq, SessionId
 
 MAX_LISTED = 200
 MAX_MESSAGES = 1_000

@@ -11,8 +11,9 @@ from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.field import encode, filled_text, short_text, text, whole
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turns.turn_wait import only_once
-from hermes.domain.submission import Submission
-from hermes.domain.types import Busy, EncodedMessage, Session
+from hermes.domain.message import EncodedMessage
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Busy, Submission
 
 MAX_TITLE = 200
 MAX_TOPIC = 2_000

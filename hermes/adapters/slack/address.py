@@ -6,7 +6,7 @@ identified by timestamps.
 
 from __future__ import annotations
 
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 
 NAME = "slack"
 

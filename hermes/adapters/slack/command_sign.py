@@ -10,7 +10,7 @@ import html
 import re
 from functools import cache
 
-from hermes.domain.types import OutboxKind, OutboxMessage
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.services.commands.registry import COMMANDS, Parsed, SlashCommand, Unknown, is_nearly, parse
 
 PREFIX = "hermes-"  # of native commands whose names Slack reserves

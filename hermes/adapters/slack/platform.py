@@ -29,7 +29,8 @@ from hermes.adapters.slack.rate_limiter import SlackLimits, SlackRateLimiter
 from hermes.adapters.slack.response import EPHEMERAL, Responses
 from hermes.adapters.slack.workspace import SlackClient, Workspace
 from hermes.domain.errors import DeliveryError, PlatformError, UnsendableFileError
-from hermes.domain.types import OutboxKind, OutboxMessage, Place, TurnEnd
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
+from hermes.domain.source import Place
 from hermes.ports.chat import Abilities, Platform
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)

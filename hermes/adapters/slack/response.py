@@ -17,7 +17,8 @@ from loguru import logger
 
 from hermes.adapters.slack.failure import delivery_error
 from hermes.domain.errors import DeliveryError
-from hermes.domain.types import InboundKey, OutboxKind, OutboxMessage
+from hermes.domain.ids import InboundKey
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.values import dataclass
 from hermes.ports.chat import Inbound
 

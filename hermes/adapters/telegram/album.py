@@ -12,7 +12,8 @@ from typing import Any
 
 from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.update import album_of
-from hermes.domain.types import InboundKey, Place
+from hermes.domain.ids import InboundKey
+from hermes.domain.source import Place
 from hermes.ports.chat import Inbound
 
 

@@ -12,7 +12,7 @@ from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from hermes.adapters.chat.utf16 import prefix
 from hermes.domain.access.question import token_of
-from hermes.domain.types import OutboxMessage
+from hermes.domain.outbox_message import OutboxMessage
 
 _MAX_LABEL = 64  # UTF-16 units; phones show no more
 

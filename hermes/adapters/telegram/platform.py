@@ -27,7 +27,8 @@ from hermes.adapters.telegram.rate_limiter import TelegramLimits, TelegramRateLi
 from hermes.adapters.telegram.update import NAME
 from hermes.adapters.telegram.upload import TOO_LARGE, upload
 from hermes.domain.errors import DeliveryError
-from hermes.domain.types import OutboxMessage, Place
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.source import Place
 from hermes.ports.chat import Abilities, Platform
 
 T = TypeVar("T")

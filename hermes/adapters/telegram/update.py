@@ -21,7 +21,8 @@ from hermes.adapters.telegram.addressed import (
 from hermes.adapters.telegram.attachment import FILE_FIELDS, attachments_of, told_of
 from hermes.adapters.telegram.forward import forward_of, is_forward
 from hermes.adapters.telegram.keyboard import pressed
-from hermes.domain.types import InboundKey, Place
+from hermes.domain.ids import InboundKey
+from hermes.domain.source import Place
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.services.commands.registry import parse
 

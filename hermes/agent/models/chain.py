@@ -20,7 +20,7 @@ from hermes.agent.models.reasoning import ReasoningFilter
 from hermes.agent.models.retry import next_delay
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
-from hermes.domain.types import Failure, FailureKind
+from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from hermes.agent.models.failure import from_error_object, malformed, model_error
 from hermes.domain.errors import ModelError
-from hermes.domain.types import FailureKind, Usage
+from hermes.domain.turn_failure import FailureKind
+from hermes.domain.usage import Usage
 from hermes.ports.agent import ModelDone, ModelRequest
 
 ANSWER_MAX_BYTES = 4 * 1024 * 1024

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from urllib.parse import urlsplit, urlunsplit
 
 from hermes.domain.errors import ModelError
-from hermes.domain.types import Failure, FailureCause, FailureKind
+from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
 
 PROVIDER_TEXT_MAX = 300  # characters of the provider's text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.domain.backoff import backoff_s
-from hermes.domain.types import Failure, FailureKind
+from hermes.domain.turn_failure import Failure, FailureKind
 
 TRIES_MAX = 4
 FIRST_BACKOFF_S = 1.0

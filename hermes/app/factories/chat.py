@@ -20,7 +20,8 @@ from hermes.adapters.chat.services import ChatServices
 from hermes.app.factories.platform import assemblies
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
-from hermes.domain.types import Session, TurnId
+from hermes.domain.ids import TurnId
+from hermes.domain.session.state import Session
 from hermes.media.reception import Reception
 from hermes.ports.chat import ChatAdapter, ChatIntake, Outbox, Platform
 from hermes.ports.hub import Hub

@@ -23,7 +23,8 @@ from hermes.config.log import redacted
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.domain.events import Notice
-from hermes.domain.types import OutboxKind, OutboxMessage, TurnId
+from hermes.domain.ids import TurnId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.ports.hub import Hub
 from hermes.processes.host import LinuxProcessHost
 from hermes.services.outbox import OutboxService

@@ -14,7 +14,7 @@ from hermes.config.prompt_trust import TrustedPrompts, chosen
 from hermes.config.settings import Config
 from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.ports.prompt_files import PromptFiles
 
 

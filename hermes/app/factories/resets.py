@@ -10,8 +10,9 @@ from hermes.app.factories.agent import process_settings
 from hermes.config.reset_override import CHAT_TYPES, ResetOverride, parse_override
 from hermes.config.settings import Config, SessionResetConfig
 from hermes.config.time_zone import find_zone
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
-from hermes.domain.types import ProcessView, SessionId
 from hermes.ports.processes import Processes
 from hermes.services.processes import staleness_of
 

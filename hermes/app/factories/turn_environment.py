@@ -27,9 +27,9 @@ from hermes.config.platforms import PLATFORMS
 from hermes.config.prompt_trust import TrustedPrompts
 from hermes.config.settings import Config
 from hermes.domain.access.prompt_file import DIGEST_CHARS, digest_of
-from hermes.domain.fence import new_marker
 from hermes.domain.session.jobs import ModelJob
-from hermes.domain.types import ChatContext, Gate, Verdict
+from hermes.domain.source import ChatContext
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
@@ -40,6 +40,7 @@ from hermes.sandbox.probe import Cause
 from hermes.sandbox.sandbox import Sandbox
 from hermes.shell_policy.links import link_targets
 from hermes.shell_policy.policy import decide, inside_rules, path_gate
+from hermes.system.random_id import new_marker
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools

@@ -27,8 +27,7 @@ from hermes.cli.chat.fact import (
 )
 from hermes.cli.client import AdminError, LostError, session_path
 from hermes.domain.errors import HermesError, NotRunningError
-from hermes.domain.turn_token import RUN, TurnToken
-from hermes.domain.types import SessionId, TurnId
+from hermes.domain.ids import RUN, SessionId, TurnId, TurnToken
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hermes.cli.parser import Commands
     from hermes.config.home import Home
     from hermes.domain.read.reader import Reader
-    from hermes.domain.types import Session
+    from hermes.domain.session.state import Session
 
 _SESSION = "20260102_030405_1a2b3c4d"
 _STDIN = "-"
@@ -99,8 +99,8 @@ def _conversation(reader: Reader, given: str, *, exact: bool) -> list[Session]:
     """Return the sessions of the conversation, the oldest first."""
     from hermes.cli.session_lookup import StoredRecords, resolve_id
     from hermes.domain.errors import UnknownSessionError
+    from hermes.domain.ids import SessionId
     from hermes.domain.read.lineage import Address, find_family, find_route
-    from hermes.domain.types import SessionId
 
     name = SessionId(resolve_id(StoredRecords(reader), given))
     names = (name,) if exact else find_family(reader, name)
@@ -186,8 +186,8 @@ def _import_directly(home: Home, path: Path, environ: Mapping[str, str], *, trus
 
     from hermes.config.home import has_store, lock, note_store, prepare
     from hermes.config.loader import load_config
-    from hermes.domain.session_id import new_session_id
     from hermes.storage.lmdb_engine import LmdbEngine
+    from hermes.system.random_id import new_session_id
     from hermes.upkeep.adoption import adopt
     from hermes.upkeep.portable import read_export
 

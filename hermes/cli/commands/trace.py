@@ -92,7 +92,7 @@ def _found(records: Records, given: str, limit: int) -> dict[str, Any]:
 
 def _message(line: Mapping[str, Any], given: str) -> str:
     """Return the id of the message at its source. An Idempotency-Key is stored as a digest: show `given`."""
-    from hermes.domain.idempotency import inbound_of
+    from hermes.domain.ids import inbound_of
 
     inbound = str(line["inbound"] or "")
     if not inbound:

@@ -1,4 +1,4 @@
-"""Named API keys: what each may do, until when, and how much it may spend. Pure.
+"""Named API keys with role, expiry and daily budget.
 
 A key is shown once, when it is created; only its hash is stored. A name is never given out twice, not even after it
 was revoked: conversations belong to the name.
@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import Session, Usage
+from hermes.domain.session.state import Session
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 PLATFORM_PREFIX: Final = "key-"  # of the platform that conversations of a named key are on
@@ -68,7 +69,7 @@ def hash_of(key: str) -> str:
 
 
 def find(keys: Keys, given: str) -> ApiKey | None:
-    """The key with that text, whatever its state. All are compared, so that the time tells nothing."""
+    """Return the key with that text, in any state. All keys are compared, so that the time reveals nothing."""
     hashed, found = hash_of(given), None
     for key in keys:
         if hmac.compare_digest(key.hash, hashed):
@@ -77,7 +78,7 @@ def find(keys: Keys, given: str) -> ApiKey | None:
 
 
 def add(keys: Keys, new: ApiKey) -> Keys:
-    """Raises BadInputError."""
+    """Add a key. Raises BadInputError."""
     if not _NAME.fullmatch(new.name):
         message = "A key's name has 1 to 32 lower-case letters, digits and hyphens, and does not begin with a hyphen."
         raise BadInputError(message, param="name", code="invalid_value")
@@ -92,7 +93,7 @@ def add(keys: Keys, new: ApiKey) -> Keys:
 
 
 def revoke(keys: Keys, name: str, now: float) -> Keys:
-    """Raises BadInputError if there is no such key, or it is revoked already."""
+    """Revoke a key. Raises BadInputError if it does not exist or is revoked already."""
     if not any(key.name == name and key.revoked_at is None for key in keys):
         raise BadInputError(f"There is no key {name[:40]!r} that could be revoked.", param="name", code="unknown_key")
     return tuple(replace(key, revoked_at=now) if key.name == name else key for key in keys)
@@ -113,5 +114,5 @@ def is_named_key(platform: str) -> bool:
 
 
 def surface_of(platform: str) -> str:
-    """The kind of surface that a platform is: all named keys use the API."""
+    """Return the surface of a platform. All named keys use the API."""
     return "api" if platform.startswith(PLATFORM_PREFIX) else platform

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 
 from hermes.domain.access import home_channel
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 
 PRIVATE = "chat.private:"  # how the names of facts begin that hold an admin's private chat
 HOME = home_channel.PREFIX
@@ -26,7 +26,7 @@ def is_one(fact: str) -> bool:
 
 
 def places(facts: Mapping[str, bytes], admins: Collection[tuple[str, str]]) -> tuple[Place, ...]:
-    """The private chats of those who are admins now; where none is known, the home channels."""
+    """Return the private chats of the current admins; if none is known, the home channels."""
     private = [
         Place(platform=platform, chat=json.loads(raw)["chat"])
         for platform, user in sorted(admins)

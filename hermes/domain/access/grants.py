@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from hermes.domain.access.question import ALWAYS
 from hermes.domain.operations import PutFact
 from hermes.domain.records import Answered, Record
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 
 PREFIX = "grant:"
 
 
 def granted_by(session: Session, records: Iterable[Record]) -> tuple[str, ...]:
-    """The rules that these records allow for good; the session is the one before them."""
+    """Return the rules that these records allow permanently. `session`: the state before them."""
     answered = {record.call for record in records if isinstance(record, Answered) and record.answer == ALWAYS}
     calls = session.turn.calls if session.turn is not None and answered else ()
     return tuple(rule for call in calls if call.id in answered and not call.gate.once for rule in call.gate.rules)

@@ -1,11 +1,11 @@
-"""A platform's home channel, where Hermes says what belongs to no conversation: how it is remembered. Pure."""
+"""Stored form of a platform's home channel, which gets the messages that belong to no conversation."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
-from hermes.domain.types import Place
+from hermes.domain.source import Place
 
 PREFIX = "chat.home."  # how the names of the facts begin
 

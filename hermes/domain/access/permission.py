@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import Approval, Call, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.tool_call import Approval, Call
 
 CLARIFY = "clarify"  # stands for the rules of a call that only asks the person something
 DENY = Approval.DENY
@@ -38,7 +39,7 @@ def is_routed(role: Role, rules: tuple[str, ...]) -> bool:
 
 
 def grants_for(role: Role, *grants: Iterable[str]) -> frozenset[str]:
-    """The standing grants that count in a turn of that role: for a guest every call is asked about."""
+    """Return the standing grants that apply to a role. None apply to a guest."""
     return frozenset() if role is Role.GUEST else frozenset().union(*grants)
 
 

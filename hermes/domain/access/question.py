@@ -5,7 +5,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from itertools import zip_longest
 
-from hermes.domain.types import Approval, Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
+from hermes.domain.ids import SessionKey, TurnId
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.session.state import Phase, Session
+from hermes.domain.tool_call import Approval, Call, CallState
 from hermes.domain.values import dataclass
 from hermes.domain.visible_text import visible
 
@@ -64,7 +67,7 @@ def is_long(call: Call) -> bool:
 
 
 def whole_question(call: Call) -> str:
-    """Return everything that a request for permission says, as plain text for a file."""
+    """Return the whole request for permission as plain text for a file."""
     lines = (what_runs(call), *(f"- {visible(each)}" for each in _findings(call)))
     return "\n".join(lines) + "\n"
 
@@ -115,7 +118,7 @@ def _beginning(call: Call, choices: tuple[str, ...]) -> str:
 
 
 def _findings(call: Call, *, known: str = "") -> list[str]:
-    """Return every finding as a clause. A finding about the `known` command, which is shown above it, says "it"."""
+    """Return every finding as a clause. A finding about the `known` command refers to it as "it"."""
     gate = call.gate
     findings = gate.findings or tuple(filter(None, (gate.reason,)))
     return [_clause(why, about, known) for why, about in zip_longest(findings, gate.subjects, fillvalue="")]

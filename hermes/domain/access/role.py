@@ -1,4 +1,4 @@
-"""Roles: what a person may do on this daemon."""
+"""Roles of people on this daemon."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def lowest(*roles: Role) -> Role:
 
 
 def assumed(platform: str) -> Role:
-    """The role of a message that says none: it was stored before there were roles."""
+    """Return the role for a message that was stored before there were roles."""
     return Role.OWNER if platform in OWNER_SURFACES else Role.GUEST

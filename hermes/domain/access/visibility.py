@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from hermes.domain.access.role import OWNER_SURFACES, Role
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 
 
 def is_personal(session: Session) -> bool:
-    """One person's alone: a private chat, or their part of a group. What several share is not."""
+    """Return whether the session belongs to one person: a private chat, or that person's session in a group."""
     kind, _, rest = session.key.partition(f"agent:main:{session.platform}:")[2].partition(":")
     shares_a_thread = session.place is not None and bool(session.place.thread)
     return kind == "dm" or (bool(session.owner) and rest.endswith(f":{session.owner}") and not shares_a_thread)
 
 
 def may_be_told_in(here: Session, other: Session, role: Role = Role.OWNER, by: str = "") -> bool:
-    """Whether the agent may tell in a turn of that role, and of that person, in `here` what was said in `other`.
+    """Return whether a turn in `here`, of that role and person, may show content of `other`.
 
-    The owner of the daemon may know everything, a person what is theirs, and those who share a conversation what was
-    said in it: none of them is to learn there what another one said elsewhere.
+    The owner of the daemon may read everything, and a person their own sessions. People who share a conversation may
+    read that one, and nothing that one of them wrote elsewhere.
     """
     if here.platform in OWNER_SURFACES and role is Role.OWNER:
         return True

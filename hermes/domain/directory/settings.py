@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hermes.domain.cause import HoldCause
 from hermes.domain.session.protocol import TurnLimits
-from hermes.domain.types import HoldCause
 from hermes.domain.values import dataclass
 
 

@@ -12,22 +12,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes.domain.media.scope import SCOPE_PATTERN
-from hermes.domain.types import EncodedMessage
+from hermes.domain.message import EncodedMessage
 
 SCHEME = "hermes-media:"
 SEND_FILE = "send_file"  # the tool
-COPY = "copy"  # in its result: where what is to be sent lies
+COPY = "copy"  # in its result: path of the copy to send
 
 _NAME = re.compile(rf"({SCOPE_PATTERN}/)?[0-9a-f]{{64}}(\.[a-z0-9]{{1,8}})?")  # older files have no scope
 
 
 def picture(name: str) -> dict[str, Any]:
-    """A part of a message's content."""
+    """Return the part of a message's content for a picture."""
     return {"type": "image_url", "image_url": {"url": SCHEME + name}}
 
 
 def named_by(part: object) -> str:
-    """The name of the file that such a part stands for; empty when it is none of ours."""
+    """Return the name of the file that a part refers to; empty if it is not in the media store."""
     image = part.get("image_url") if isinstance(part, dict) else None
     address = image.get("url") if isinstance(image, dict) else None
     if not isinstance(address, str) or not address.startswith(SCHEME):

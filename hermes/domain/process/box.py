@@ -1,4 +1,4 @@
-"""A box: everything needed to start one program in a sandbox, as values. Pure."""
+"""Everything that is needed to start one program in a sandbox, as values."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Box:
     prefix: tuple[str, ...]  # the program that makes the sandbox, ready for `--args FD -- PROGRAM`
     options: tuple[str, ...]
     seccomp: bytes = b""
-    user: ToolUser | None = None  # whom its descriptors must belong to, if not to the daemon's user
+    user: ToolUser | None = None  # owner of its descriptors; None: the daemon's user
     network: bool = False
     granted_hosts: frozenset[str] = frozenset()  # that its network reaches, besides those of every conversation
     checks: tuple[tuple[str, str], ...] = ()  # paths inside, and the device and inode that each must have
 
     def arguments(self, environ: Mapping[str, str], *more: str) -> bytes:
-        """The content of the descriptor that `--args` names. `environ` are the program's variables.
+        """Return the content of the descriptor that `--args` names. `environ`: variables of the program.
 
         The variables are set inside only: a command chose some of them, and the programs that make the sandbox run
         outside of it.
@@ -51,15 +51,15 @@ class Box:
         return b"".join(each.encode("utf-8", "surrogateescape") + b"\0" for each in chosen)
 
     def program(self, argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-        """What runs inside. Where a directory could have been swapped for a link, that is looked at first.
+        """Return the command line that runs inside. It first checks that no directory was swapped for a link.
 
-        The look has none of the program's variables, so that the command before cannot have prepared it.
+        The check gets none of the program's variables, so that an earlier command cannot influence it.
         """
         if not self.checks:
             return tuple(argv)
         paths = " ".join(shlex.quote(path) for path, _ in self.checks)
         wanted = shlex.quote("\n".join(identity for _, identity in self.checks))
         same = f'[ "$(/usr/bin/stat -c %d:%i -- {paths})" = {wanted} ]'
-        look = f'{same} || {{ echo "{SWAPPED}" >&2; exit 126; }}; exec "$@"'
+        check = f'{same} || {{ echo "{SWAPPED}" >&2; exit 126; }}; exec "$@"'
         variables = (f"{name}={value}" for name, value in environ.items())
-        return ("/bin/sh", "-c", look, "look", "/usr/bin/env", "-i", *variables, *argv)
+        return ("/bin/sh", "-c", check, "check", "/usr/bin/env", "-i", *variables, *argv)

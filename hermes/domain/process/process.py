@@ -1,4 +1,4 @@
-"""The nouns of background processes: what is asked for, who runs, how it is and how it ended."""
+"""Values of background processes: specification, handle, heartbeat, output and end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hermes.domain.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """What a command may use, with all that it starts. Zero is no limit; what exceeds one is killed.
+    """Resources that a command and all its children may use. Zero: no limit. A command above a limit is killed.
 
-    They are watched, not fenced: a storm gets a little further before it is ended.
+    They are sampled, so that a command can exceed a limit for a short time.
     """
 
     memory_bytes: int = 4 * 2**30
@@ -24,7 +24,7 @@ class ProcessLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """`environ` is all that the command gets: make it with `child_environment`."""
+    """Command to start. `environ` is its whole environment: make it with `child_environment`."""
 
     id: str  # names its folder
     argv: tuple[str, ...]
@@ -37,7 +37,7 @@ class ProcessSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A process that was started, by this daemon or one before. The start times tell it from others with its pid."""
+    """Process that this daemon or an earlier one has started. The start times tell it from others with its pid."""
 
     id: str
     folder: str
@@ -53,7 +53,7 @@ class Handle:
     boxed: bool = False  # `pid` is the sandbox's monitor; the command is below its init
     network: bool = False  # the daemon serves a proxy in its sandbox
     hosts: tuple[str, ...] = ()  # that the proxy allows it, besides those of every conversation
-    folder_inode: int = 0  # a copy of the folder, in a restored home say, has another; 0: unknown
+    folder_inode: int = 0  # a copy of the folder has another one, for example in a restored home; 0: unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class ProcessEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """CPU and memory are of the command and all that it has started; None where the system does not tell."""
+    """Sample of a process. CPU and memory include all its children; None: the system does not report it."""
 
     alive: bool
     output_bytes: int
@@ -109,7 +109,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Output from `offset` on, which is later than what was asked for if that is no longer kept."""
+    """Output from `offset` on. The offset is later than the requested one if that part is not kept any more."""
 
     offset: int
     data: bytes

@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import inf, isinf
 
 from hermes.domain.process.process import EndReason
-from hermes.domain.types import ProcessView
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.values import dataclass
 
 CLOCK_SLACK_S = 60.0  # how far ahead a time may lie and still be believed
@@ -34,7 +34,7 @@ def blocking(process: ProcessView, settings: StalenessSettings, now: float) -> s
     if _excuse(process, settings, now):
         return ""
     if process.ended_at is not None:
-        return f"it ended {_ago(process.ended_at, now)}, and the conversation is still to be told"
+        return f"it ended {_ago(process.ended_at, now)}, and the conversation is not notified yet"
     if not process.known and _age(process.active_at, now) >= settings.stale_after_s:
         return "it was found again just now, and whether it works is not known yet"
     return f"it did something {_ago(process.active_at, now)}"
@@ -51,7 +51,7 @@ def explain(process: ProcessView, settings: StalenessSettings, now: float) -> st
 
 
 def how_ended(process: ProcessView) -> str:
-    """Return the end in a few words, for example "exit code 0" or "signal 15 (killed: by whom)"."""
+    """Return the end in a few words, for example "exit code 0" or "signal 15 (killed: PERSON)"."""
     if process.signal is not None:
         code = f"signal {process.signal}"
     else:

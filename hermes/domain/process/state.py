@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.domain.process.process import EndReason, Handle, Heartbeat, Lost, ProcessEnd
-from hermes.domain.types import ProcessRecord, ProcessView
+from hermes.domain.process.process_record import ProcessRecord, ProcessView
 from hermes.domain.values import dataclass
 
-KNOWN_AFTER = 2  # looks: one alone does not tell whether it works
+KNOWN_AFTER = 2  # heartbeats: one alone does not show whether it works
 CPU_FLOOR = 0.02  # of one core, over a heartbeat: an idle server stays below
-_STEADY_S = 2.0  # a start time does not move for less: the two clocks are not read at once
+_STEADY_S = 2.0  # a start time does not move for less: the two clocks are not read at the same time
 _COMMAND_CHARS = 120
 
 
@@ -23,7 +23,7 @@ class ProcessRow:
     record: ProcessRecord
     view: ProcessView
     handle: Handle | None = None  # None: it is not found yet, or lost
-    looks: int = 0  # by this daemon
+    heartbeats: int = 0  # by this daemon
 
     @property
     def runs(self) -> bool:
@@ -81,37 +81,37 @@ def with_handle(row: ProcessRow, handle: Handle) -> ProcessRow:
     return replace(with_record(row, replace(row.record, pid=handle.pid)), handle=handle)
 
 
-def looked_at(
-    row: ProcessRow, look: Heartbeat, ports: tuple[int, ...] | None, now: float, heartbeat_s: float
+def with_heartbeat(
+    row: ProcessRow, heartbeat: Heartbeat, ports: tuple[int, ...] | None, now: float, heartbeat_s: float
 ) -> ProcessRow:
-    """After a look that found it alive. `ports` is None when they were not looked for."""
+    """Return the row after a heartbeat of a live process. `ports`: None if they were not read."""
     view = row.view
-    cpu_s = view.cpu_s if look.cpu_s is None else look.cpu_s
-    worked = row.looks > 0 and cpu_s - view.cpu_s >= CPU_FLOOR * heartbeat_s
-    wrote = look.output_bytes > view.output_bytes
+    cpu_s = view.cpu_s if heartbeat.cpu_s is None else heartbeat.cpu_s
+    worked = row.heartbeats > 0 and cpu_s - view.cpu_s >= CPU_FLOOR * heartbeat_s
+    wrote = heartbeat.output_bytes > view.output_bytes
     active_at = view.active_at
-    if worked or (wrote and row.looks > 0):
+    if worked or (wrote and row.heartbeats > 0):
         active_at = now
-    elif wrote and look.last_output_at is not None:  # before this daemon's time: the file says when
-        active_at = max(active_at, min(now, look.last_output_at))
+    elif wrote and heartbeat.last_output_at is not None:  # before this daemon started: the file has the time
+        active_at = max(active_at, min(now, heartbeat.last_output_at))
     view = replace(
         view,
-        started_at=_started_at(view, look, now),
+        started_at=_started_at(view, heartbeat, now),
         heartbeat_at=now,
         active_at=active_at,
         cpu_s=cpu_s,
-        output_bytes=look.output_bytes,
-        memory_bytes=look.rss_bytes or 0,
+        output_bytes=heartbeat.output_bytes,
+        memory_bytes=heartbeat.rss_bytes or 0,
         ports=view.ports if ports is None else ports,
-        known=row.looks + 1 >= KNOWN_AFTER,
+        known=row.heartbeats + 1 >= KNOWN_AFTER,
     )
-    return replace(row, view=view, looks=row.looks + 1)
+    return replace(row, view=view, heartbeats=row.heartbeats + 1)
 
 
-def _started_at(view: ProcessView, look: Heartbeat, now: float) -> float:
-    if look.age_s is None or abs(now - look.age_s - view.started_at) < _STEADY_S:
+def _started_at(view: ProcessView, heartbeat: Heartbeat, now: float) -> float:
+    if heartbeat.age_s is None or abs(now - heartbeat.age_s - view.started_at) < _STEADY_S:
         return view.started_at
-    return now - look.age_s
+    return now - heartbeat.age_s
 
 
 def ended(record: ProcessRecord, end: ProcessEnd, now: float) -> ProcessRecord:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes.domain.access.question import Question, open_question, waits_for
+from hermes.domain.cause import StopCause
 from hermes.domain.legacy_reason import stop_cause
 from hermes.domain.session.reason import with_person
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import who_wants
-from hermes.domain.types import Call, CallState, Failure, FailureKind, Phase, Session, StopCause
+from hermes.domain.tool_call import Call, CallState
+from hermes.domain.turn_failure import Failure, FailureKind
 
 _COMMAND_CHARS = 200  # of a command that waits for permission
 
@@ -40,7 +43,7 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
             f"a person last wrote {_ago(session.active_at, now)}."
         )
     else:
-        lines.append("Nothing was said in it yet.")
+        lines.append("It has no messages yet.")
     return "\n".join(lines)
 
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
+from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import LogEntry, Record
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    InboundKey,
-    OutboxMessage,
-    ProcessRecord,
-    Seen,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 from hermes.domain.values import dataclass
 
 
@@ -30,7 +23,7 @@ class StoreStats:
     pending: int
     dead_letters: int
     bad_records: int
-    outbox: int  # what is yet to be said
+    outbox: int  # messages that are not delivered yet
     size_bytes: int  # on disk
     used_bytes: int  # by live pages
     map_bytes: int
@@ -45,7 +38,7 @@ Due: TypeAlias = tuple[float, SessionId]  # next reset check, and the session
 
 
 class Reader(Protocol):
-    """Blocking and thread-safe; each call is its own short look. Never called on the event loop."""
+    """Reads of the store. Blocking and thread-safe; each call is a short read. Never called on the event loop."""
 
     def head(self, session: SessionId) -> Session | None: ...  # raises BadRowError
     def bound(self, key: SessionKey) -> SessionId | None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hermes.domain.types import InboundKey, SessionId, TurnId
+from hermes.domain.ids import InboundKey, SessionId, TurnId
 from hermes.domain.values import dataclass
 
 
@@ -20,7 +20,7 @@ class TraceState(StrEnum):
     SENDING = "sending"  # the answer is in the outbox
     SENT = "sent"
     UNDELIVERED = "undelivered"  # the answer is a dead letter
-    TAKEN = "taken"  # it became no turn: a command, say
+    TAKEN = "taken"  # it did not become a turn, for example a command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from hermes.domain.outbox import reply_id
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Asked, Merged, MessageReceived
 from hermes.domain.session.routed_question import question_ids
-from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
+from hermes.domain.submission import Seen
 
 PAUSE_S = 1.0  # a longer one is to be explained
-LONG_S = 60.0  # what has not ended after that is worth a look
+LONG_S = 60.0  # a step that takes longer is reported as a problem
 Delivery: TypeAlias = OutboxMessage | DeliveredMessage | DeadLetter
 
 
@@ -50,7 +51,7 @@ def delivered(delivery: Delivery, now: float) -> tuple[TraceState, tuple[str, ..
             took_s = delivery.sent_at - delivery.at
             problem = f"it took {span(took_s)}" if took_s > LONG_S else ""
             problem = "a part of it may have arrived twice" if delivery.repeated else problem
-            where = f"{_where(delivery)}: {', '.join(delivery.messages) or 'there was nothing to say'}"
+            where = f"{_where(delivery)}: {', '.join(delivery.messages) or 'empty message'}"
             step = TraceStep(at=delivery.at, what="sent", detail=where, took_s=took_s, problem=problem)
             return TraceState.SENT, delivery.messages, step
         case DeadLetter():

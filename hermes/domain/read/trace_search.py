@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hermes.domain.errors import BadInputError, UnknownSessionError
-from hermes.domain.idempotency import inbound_of
+from hermes.domain.ids import RESPONSE, RUN, InboundKey, SessionId, TurnId, decode_token, inbound_of
+from hermes.domain.outbox_message import DeliveredMessage, OutboxMessage
 from hermes.domain.read.lineage import Address, find_family, find_lineage, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.trace import TraceLine
@@ -18,17 +19,17 @@ from hermes.domain.read.turn_log import backwards
 from hermes.domain.read.turn_trace import fold_trace
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import BadRecord, ContextCarried, MessageReceived
-from hermes.domain.turn_token import RESPONSE, RUN, decode_token
-from hermes.domain.types import DeliveredMessage, InboundKey, OutboxMessage, Seen, Session, SessionId, TurnId
+from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 
 _SESSIONS = 100  # the last active ones, in which a turn is searched
 _RECORDS = 500  # of each
 _BEGINNING = 8  # of a turn's id: what lists show
-_ANSWERS_TO = ("command", "notice", "pressed", "refused")  # what is said to an inbound key and not to a turn
+_ANSWERS_TO = ("command", "notice", "pressed", "refused")  # outbox messages of an inbound key, not of a turn
 
 
 def find_trace(reader: Reader, name: str, *, limit: int, now: float, alive: bool = True) -> list[TraceLine]:
-    """The lines of a message, or of the last messages of a session, oldest first."""
+    """Return the lines of a message, or of the last messages of a session, oldest first."""
     search = _Search(reader, now=now, alive=alive)
     if find_route(reader, Address(session=SessionId(name), exact=True)).head is not None:
         return search.session(SessionId(name), limit)
@@ -38,12 +39,12 @@ def find_trace(reader: Reader, name: str, *, limit: int, now: float, alive: bool
         if lines := search.turn(token.session, token.turn):
             return lines
         raise UnknownSessionError(f"there is no session {token.session} with a turn {token.turn}, which {name} means")
-    if (said := _said_as(reader, name)) is not None:
-        return search.said(said, limit)
+    if (outgoing := _outgoing_as(reader, name)) is not None:
+        return search.delivery(outgoing, limit)
     if (place := _place_of(reader, name)) is not None:
         return search.turn(*place)
     raise UnknownSessionError(
-        f"there is no session, message or turn {name}; a turn is looked for in the last {_SESSIONS} sessions only"
+        f"there is no session, message or turn {name}; only the last {_SESSIONS} sessions are searched for a turn"
     )
 
 
@@ -69,14 +70,14 @@ class _Search:
         found = (self._delivery(name) for name in names)
         return [taken_line(seen, [each for each in found if each is not None], now=self._now)]
 
-    def said(self, said: OutboxMessage | DeliveredMessage, limit: int) -> list[TraceLine]:
-        if said.turn is not None and said.session is not None:
-            return self.turn(said.session, said.turn)
-        if said.session is not None:
-            return self.session(said.session, limit)
-        seen = self._reader.seen(InboundKey(said.id.partition(":")[2]))
+    def delivery(self, outgoing: OutboxMessage | DeliveredMessage, limit: int) -> list[TraceLine]:
+        if outgoing.turn is not None and outgoing.session is not None:
+            return self.turn(outgoing.session, outgoing.turn)
+        if outgoing.session is not None:
+            return self.session(outgoing.session, limit)
+        seen = self._reader.seen(InboundKey(outgoing.id.partition(":")[2]))
         if seen is None:
-            raise UnknownSessionError(f"{said.id} was said on its own: it answers no message that is remembered")
+            raise UnknownSessionError(f"{outgoing.id} does not answer a known message")
         return self.seen(seen)
 
     def _lines(
@@ -90,7 +91,7 @@ class _Search:
         return fold_trace(entries, deliveries, remembered, now=self._now, alive=self._alive, only=only)
 
     def _read(self, session: SessionId, enough: Callable[[MessageReceived], bool]) -> list[TurnRecord]:
-        """The records of the whole conversation from the last one back to the message that is enough; in order."""
+        """Return the records of the whole conversation, in order, back to the message that is enough."""
         entries: list[TurnRecord] = []
         for entry in self._backwards(session):
             entries.append(entry)
@@ -115,8 +116,8 @@ def _conversation(reader: Reader, session: SessionId) -> list[Session]:
     return sorted(heads, key=lambda head: (head.created_at, len(find_lineage(reader, head))), reverse=True)
 
 
-def _said_as(reader: Reader, name: str) -> OutboxMessage | DeliveredMessage | None:
-    """What was or is to be said under that id, ours or the platform's. The platform's may be of several chats."""
+def _outgoing_as(reader: Reader, name: str) -> OutboxMessage | DeliveredMessage | None:
+    """Return the outbox message with that id, ours or the platform's. The latter may occur in several chats."""
     known = reader.outgoing(name) or reader.sent(name)
     known = known or next((each.undelivered for each in reader.dead_letters() if each.id == name), None)
     if known is not None:
@@ -132,13 +133,13 @@ def _said_as(reader: Reader, name: str) -> OutboxMessage | DeliveredMessage | No
     return shown[-1] if shown else None
 
 
-def _shows(said: OutboxMessage | DeliveredMessage, messages: tuple[str, ...], name: str) -> bool:
-    chat, platform = said.place.chat, said.place.platform
+def _shows(outgoing: OutboxMessage | DeliveredMessage, messages: tuple[str, ...], name: str) -> bool:
+    chat, platform = outgoing.place.chat, outgoing.place.platform
     return any(name in (each, f"{chat}:{each}", f"{platform}:{chat}:{each}") for each in messages)
 
 
 def _place_of(reader: Reader, name: str) -> tuple[SessionId, TurnId] | None:
-    """The turn, and a session that holds records of it."""
+    """Return the turn, and a session that holds records of it."""
     for head in reader.recent(_SESSIONS):
         first = max(0, head.next_seq - _RECORDS)
         for entry in backwards(reader, head.id, head.next_seq):

@@ -1,7 +1,7 @@
-"""The transcript: what the model is shown, as a fold over a session's records.
+"""Transcript that the model gets, as a fold over a session's records.
 
 It is a convenience, not a second truth: it can be dropped at any time and rebuilt from the log. A message enters
-it when its turn starts, so that what was said while another turn ran stands after that turn's answer.
+it when its turn starts, so that a message sent while another turn ran comes after that turn's answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import UnknownSessionError
+from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.legacy_reason import legacy_origin
+from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (
@@ -34,9 +36,8 @@ from hermes.domain.records import (
     TurnStarted,
     Undone,
 )
-from hermes.domain.session.state import is_hidden
+from hermes.domain.session.state import Session, is_hidden
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.types import EncodedMessage, MessageOrigin, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
 RECORDS_A_MESSAGE = 4  # at most, as a rule: what is read first for a page
@@ -255,7 +256,7 @@ def _calls_in(message: EncodedMessage) -> list[dict[str, Any]]:
 
 
 def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], list[Seq]]:
-    """The messages that these records show, and the records that show messages which were received before them."""
+    """Return the messages of these records, and the records that show messages received before them."""
     stored: list[StoredMessage] = []
     waiting: Waiting = {}
     automatic: set[TurnId] = set()

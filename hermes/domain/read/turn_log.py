@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermes.domain.errors import BadInputError, UnknownSessionError
+from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
@@ -22,7 +23,8 @@ from hermes.domain.records import (
     TurnFailed,
     TurnFinished,
 )
-from hermes.domain.types import Seq, Session, SessionId, Turn, TurnId, Usage
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.usage import Usage
 
 _PAGE = 64
 
@@ -30,7 +32,7 @@ _PAGE = 64
 def find_end(
     reader: Reader, session: SessionId, turn: TurnId
 ) -> tuple[Session | None, TurnFinished | TurnFailed | None, Usage]:
-    """The session the turn is in now, how it ended, and what all its model calls used."""
+    """Session, end and usage of a turn."""
     head, entries = _of_turn(reader, session, turn)
     usage = Usage()
     for entry in entries:
@@ -68,7 +70,7 @@ def records_of(reader: Reader, session: SessionId, turn: TurnId) -> list[TurnRec
 
 
 def span_of(reader: Reader, session: SessionId, turn: TurnId) -> tuple[SessionId, tuple[int, int]]:
-    """The session in which a turn ended, and the first and the last of its records there."""
+    """Return the session in which a turn ended, and its first and last record there."""
     records = records_of(reader, session, turn)
     if not records:
         raise UnknownSessionError(f"there is no turn {turn} in session {session}")
@@ -94,7 +96,7 @@ class _Entry:
 
 
 def _of_turn(reader: Reader, session: SessionId, turn: TurnId) -> tuple[Session | None, list[_Entry]]:
-    """The turn's records in this session, read from the newest back to where it began."""
+    """Return the turn's records in this session, from the newest back to its first."""
     head = reader.head(session)
     found: list[_Entry] = []
     for entry in backwards(reader, session, head.next_seq if head is not None else 0):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from hermes.domain.ids import InboundKey, TurnId
 from hermes.domain.outbox import reply_id
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
@@ -37,7 +38,9 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.routed_question import question_ids
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.types import Call, CallOutcome, FailureKind, InboundKey, TurnId, Usage
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.turn_failure import FailureKind
+from hermes.domain.usage import Usage
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)
 _SUMMARY = "summary"
@@ -164,7 +167,7 @@ class _Walk:
         self._calls = {call.id: call for call in record.calls}
 
     def retried(self, record: ModelRetried) -> None:
-        """The call that failed, and the pause before the next one: neither is time of the one that answers."""
+        """Add the failed call and the pause after it. Neither counts as time of the next call."""
         began = self._thinking_at or record.at
         problem = f"{record.failure.kind}: {record.failure.message}"
         self._step(began, "model", f"{record.model}: try {record.tries} failed", record.at - began, problem)
@@ -276,7 +279,7 @@ class _Walk:
         self._steps.append(TraceStep(at=at, what=what, detail=detail, took_s=took_s, problem=problem))
 
     def _pause(self, at: float) -> str:
-        """What is wrong with the time up to now. As long as a message waits for its turn, others explain it."""
+        """Return the problem with the time so far. While a message waits for its turn, other turns explain it."""
         passed_s = at - (self._last_at if self._state is TraceState.QUEUED else self._own_at)
         busy = self._thinking_at is not None or self._open
         held = self._state in (TraceState.SUSPENDED, TraceState.INTERRUPTED)
@@ -361,7 +364,7 @@ class _Walk:
             if self._state is TraceState.ANSWERED:
                 self._state = state
         elif self.ended_at is not None and self._is_missed(remembered):
-            self._step(self.ended_at, "sent", problem="nothing says that the answer was sent, or is to be")
+            self._step(self.ended_at, "sent", problem="the answer is neither sent nor queued")
         return tuple(sent)
 
     def _is_missed(self, remembered: Container[InboundKey]) -> bool:
@@ -370,7 +373,7 @@ class _Walk:
 
 
 def _nothing(_walk: _Walk, _record: Record) -> None:
-    """It says nothing that the others do not."""
+    """Ignore the record. Others contain the same information."""
 
 
 _TAKEN: Mapping[type, Callable[[_Walk, Any], None]] = {

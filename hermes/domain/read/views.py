@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from hermes.domain.ids import Seq, SessionId, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Record
-from hermes.domain.types import (
-    EncodedMessage,
-    Seq,
-    Session,
-    SessionId,
-    TurnId,
-)
+from hermes.domain.session.state import Session
 from hermes.domain.values import dataclass
 
 
@@ -30,8 +26,8 @@ class StoredMessage:
     turn: TurnId
     message: EncodedMessage
     note: bool = False  # Hermes wrote it; the model reads it as a user message
-    by: str = ""  # who said it: name, platform and user, role; empty: no person, or stored before there were roles
-    answered: str = ""  # of a tool's result: what was answered when it was asked about, and by whom
+    by: str = ""  # author: name, platform and user, role; empty: not a person, or stored before there were roles
+    answered: str = ""  # of a tool's result: the answer to its question, and the person who gave it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Functions that build a step: each adds records and effects to a given step. Pure."""
+"""Functions that add records and effects to a step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from dataclasses import replace
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
+from hermes.domain.ids import TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
 from hermes.domain.session.note import reset_blocked
 from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
-from hermes.domain.session.state import evolve
-from hermes.domain.types import EncodedMessage, Failure, FailureKind, Place, Session, Turn, TurnId
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.session.state_fold import evolve
+from hermes.domain.source import Place
+from hermes.domain.turn_failure import Failure, FailureKind
 
 
 def then(before: Step, *records: Record, effects: tuple[Effect, ...] = ()) -> Step:
@@ -53,9 +57,9 @@ def start_next(before: Step, now: float) -> Step:
 def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Place | None = None) -> Step:
     """End the turn without an answer and tell the senders of its messages.
 
-    `by`: where that was wished. Who said it in that chat knows.
+    `by`: chat in which the stop was requested; it gets no notice.
     """
-    waiting = told(before.session, turn)
+    waiting = waiting_messages(before.session, turn)
     places = (each.place for each in open_turns(before.session) if each.id == turn)
     knows = any(by and place and (place.platform, place.chat) == (by.platform, by.chat) for place in places)
     return publishing(
@@ -64,7 +68,7 @@ def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Pla
     )
 
 
-def told(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
+def waiting_messages(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
     """Return the messages whose senders wait for the turn: its own, and those merged into it."""
     current = session.turn
     return (turn, *current.merged) if current is not None and current.id == turn else (turn,)

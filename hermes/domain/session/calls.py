@@ -1,7 +1,7 @@
-"""Tool calls of a turn: which run now, which wait for a person, how they end. Pure.
+"""Tool calls of a turn: their start, their questions and their outcomes.
 
 Calls run in the order the model gave them; those that are safe beside each other run together. A call is closed by
-exactly one outcome before the model is asked again: its own, or one that says plainly why there is none.
+exactly one outcome before the model is asked again: its own, or one that names the cause.
 """
 
 from __future__ import annotations
@@ -20,26 +20,18 @@ from hermes.domain.access.question import (
     waiting_call,
 )
 from hermes.domain.access.role import Role
+from hermes.domain.cause import InterruptionCause, StopCause
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
+from hermes.domain.ids import TurnId
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
 from hermes.domain.session import note
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
 from hermes.domain.session.jobs import ToolReport
 from hermes.domain.session.protocol import Answer, Step, TurnLimits
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.types import (
-    Approval,
-    Call,
-    CallOutcome,
-    CallState,
-    InterruptionCause,
-    Phase,
-    Session,
-    Source,
-    StopCause,
-    TurnId,
-    Verdict,
-)
+from hermes.domain.source import Source
+from hermes.domain.tool_call import Approval, Call, CallOutcome, CallState, Verdict
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
@@ -52,7 +44,7 @@ def advance(before: Step, now: float, limits: TurnLimits) -> Step:
     """Start the calls that can start and ask for approvals. Without open calls, the model continues."""
     while (turn := before.session.turn) is not None and turn.calls:
         if before.session.phase != Phase.RUNNING:
-            return before  # it was put to sleep meanwhile: what has not begun does not begin now
+            return before  # it was suspended: no further call begins
         started = [call for call in turn.calls if call.state is CallState.STARTED]
         call = next((call for call in turn.calls if call.state is not CallState.STARTED), None)
         if call is None or call.state is CallState.ASKED:
@@ -238,7 +230,7 @@ def answer(session: Session, event: Answer, now: float, limits: TurnLimits) -> S
         which = f"call {event.call}" if event.call else "anything"
         return refuse(session, f"session {session.id} does not wait for an answer to {which}")
     if not is_asked(session, call, event.source):
-        return refuse(session, f"only whoever began session {session.id} may answer for it")
+        return refuse(session, f"only the person who began session {session.id} may answer for it")
     said = read_answer(call, event.answer)
     if not said:
         expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"

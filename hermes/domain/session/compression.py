@@ -1,7 +1,7 @@
 """Compression of a session: it ends, and a child continues from a summary. Pure.
 
 Nothing is dropped: the parent stays whole; its open turn and what waits in it move to the child in the transaction
-that ends it. A summary that fails leaves everything as it was. After an automatic failure the next automatic try
+that ends it. A failed summary changes nothing. After an automatic failure the next automatic try
 waits: longer with each failure in a row, or until the context has grown. An overflow is always answered with a try.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause
 from hermes.domain.events import Notice, SessionMoved
+from hermes.domain.ids import SessionId
 from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.records import (
     CompressionFailed,
@@ -21,19 +23,19 @@ from hermes.domain.records import (
     SessionStarted,
 )
 from hermes.domain.session.builder import change_phase, give_up, publishing, refuse, start_next, then
-from hermes.domain.session.protocol import Branch, Compress, Step, SuccessorSession, Summarised, SummaryFailed
-from hermes.domain.session.state import announced_cause, begin, evolve, root_of
-from hermes.domain.types import (
-    CompressionCause,
-    CompressionEnd,
-    EndCause,
-    Failure,
-    FailureKind,
-    Phase,
-    Session,
-    SessionId,
-    Source,
+from hermes.domain.session.protocol import (
+    Branch,
+    Compress,
+    Step,
+    SuccessorSession,
+    Summarised,
+    SummaryFailed,
+    TurnLimits,
 )
+from hermes.domain.session.state import Phase, Session, announced_cause, root_of
+from hermes.domain.session.state_fold import begin, evolve
+from hermes.domain.source import Source
+from hermes.domain.turn_failure import Failure, FailureKind
 
 PAUSE_S = 600.0  # after the first automatic failure; doubles with each one in a row
 PAUSE_MAX_S = 6 * 3600.0
@@ -62,7 +64,7 @@ def on_overflow(session: Session, now: float) -> Step:
     return _summarise(Step(session=session), "the context overflowed", "", CompressionCause.OVERFLOW, now)
 
 
-def on_request(session: Session, event: Compress, now: float) -> Step:
+def on_request(session: Session, event: Compress, now: float, _limits: TurnLimits) -> Step:
     if session.phase != Phase.IDLE:
         return refuse(session, f"session {session.id} is {session.phase}; it can be compressed when it is idle")
     if session.compressing:
@@ -81,7 +83,7 @@ def called_off(before: Step, reason: str, end: CompressionEnd, now: float) -> St
     return then(before, CompressionFailed(at=now, reason=reason, counts=False, end=end))
 
 
-def failed(session: Session, event: SummaryFailed, now: float) -> Step:
+def failed(session: Session, event: SummaryFailed, now: float, _limits: TurnLimits) -> Step:
     if not session.compressing:
         return Step(session=session)
     cause, turn = compression_cause(session.compressing_cause, session.compressing), session.turn
@@ -105,7 +107,7 @@ def failure_text(reason: str, *, automatic: bool) -> str:
     return f"{kept} It is tried again later." if automatic else kept
 
 
-def summarised(session: Session, event: Summarised, now: float) -> Step:
+def summarised(session: Session, event: Summarised, now: float, _limits: TurnLimits) -> Step:
     if not session.compressing:
         return Step(session=session)
     assert [each.turn for each in event.waiting] == [each.id for each in session.queue]  # nothing is left behind
@@ -136,7 +138,7 @@ def summarised(session: Session, event: Summarised, now: float) -> Step:
     return publishing(linked, SessionMoved(session=session.id, successor=event.child, reason=event.reason, turn=turn))
 
 
-def branch(session: Session, event: Branch, now: float) -> Step:
+def branch(session: Session, event: Branch, now: float, _limits: TurnLimits) -> Step:
     started = _opening(session, event.reason, now)
     carried = ContextCarried(
         at=now,

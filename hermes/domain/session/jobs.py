@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    ChatContext,
-    EncodedMessage,
-    Failure,
-    Preferences,
-    SessionId,
-    TurnId,
-    Usage,
-)
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.session.state import Preferences
+from hermes.domain.source import ChatContext
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.turn_failure import Failure
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelJob:
-    """Show the model a transcript, and have it go on."""
+    """Model call with a transcript."""
 
     session: SessionId
     root: SessionId  # whose folder the conversation works in
@@ -38,7 +34,7 @@ class ModelJob:
     grants: tuple[str, ...] = ()
     spent: Usage = Usage()  # by the session so far
     last: bool = False  # no more tools in this turn
-    company: ChatContext | None = None  # whom the conversation is with
+    company: ChatContext | None = None  # chat and person
     role: Role = Role.OWNER  # of the person whose turn this is
     by: str = ""  # the same person: platform and user
 
@@ -50,7 +46,7 @@ class ModelReport:
     turn: TurnId
     attempt: int
     replies: int
-    failure: Failure | None = None  # set: there is no answer
+    failure: Failure | None = None  # set: the call failed
     message: EncodedMessage = EncodedMessage(b"")
     text: str = ""
     model: str = ""
@@ -60,7 +56,7 @@ class ModelReport:
     prompt: EncodedMessage | None = None
     context_tokens: int = 0
     context_full: bool = False
-    waited_s: float = 0.0  # while the model answered others
+    waited_s: float = 0.0  # for other calls to the same model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +86,7 @@ class ToolJob:
     permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     unasked: bool = False  # the person wants no questions at all
     role: Role = Role.OWNER  # of the person whose turn this is
-    by: str = ""  # the same person: platform and user; empty: several people have a say in it
+    by: str = ""  # the same person: platform and user; empty: messages of several people are in the turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +101,7 @@ class ToolReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryJob:
-    """Make a shorter transcript that a conversation can go on from."""
+    """Summary of a transcript, from which the conversation continues."""
 
     session: SessionId
     root: SessionId
@@ -118,7 +114,7 @@ class SummaryJob:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryReport:
     messages: tuple[EncodedMessage, ...] = ()
-    problem: str = ""  # not empty: there is none, and why
+    problem: str = ""  # not empty: why it failed
     usage: Usage = Usage()
     model: str = ""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from hermes.domain.types import Call, InterruptionCause, StopCause
+from hermes.domain.cause import InterruptionCause, StopCause
+from hermes.domain.tool_call import Call
 
 NOTE_MARK = "[Note from the system:"
 _CAUSES: Final[Mapping[InterruptionCause | StopCause, str]] = {

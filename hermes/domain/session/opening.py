@@ -1,16 +1,18 @@
 """Opening of sessions: under a new address, or after a session that takes no more messages. Pure.
 
-Only a person opens one. An automatic message, for example the end of a process, is refused if there is no session.
+Only a person opens one. An automatic message, for example the end of a process, is refused without a session.
 """
 
 from __future__ import annotations
 
 from hermes.domain.errors import HermesError, SessionClosedError, SessionParkedError, UnknownSessionError
+from hermes.domain.ids import Epoch, SessionId, SessionKey
 from hermes.domain.operations import Append
 from hermes.domain.read.lineage import Address
 from hermes.domain.records import Continued, SessionStarted
-from hermes.domain.session.state import begin, evolve, is_pending
-from hermes.domain.types import Epoch, Phase, Session, SessionId, SessionKey, Source
+from hermes.domain.session.state import Phase, Session, is_pending
+from hermes.domain.session.state_fold import begin, evolve
+from hermes.domain.source import Source
 from hermes.domain.values import dataclass
 
 
@@ -39,13 +41,13 @@ def open_session(
     return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
 
 
-def nobody_there(address: Address, head: Session | None) -> HermesError:
+def no_open_session(address: Address, head: Session | None) -> HermesError:
     """Return why an automatic message is refused. A suspended session may take it later."""
     if head is None:
         return UnknownSessionError(f"there is no session {address.session or address.key}")
     if head.phase == Phase.SUSPENDED:
         return SessionParkedError(f"session {head.id} is suspended: {head.reason}")
-    return SessionClosedError(f"session {head.id} has ended ({head.reason}), and nobody has written since")
+    return SessionClosedError(f"session {head.id} has ended ({head.reason}), and no person has written since")
 
 
 def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:

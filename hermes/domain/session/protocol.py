@@ -7,31 +7,19 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
+from hermes.domain.cause import EndCause, HoldCause, InterruptionCause
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
+from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.operations import Tally
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.records import MessageReceived, Record
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
-from hermes.domain.submission import Submission
-from hermes.domain.types import (
-    Busy,
-    EncodedMessage,
-    EndCause,
-    Handling,
-    HoldCause,
-    InboundKey,
-    InterruptionCause,
-    MessageOrigin,
-    OutboxMessage,
-    Place,
-    Seen,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-    Usage,
-)
+from hermes.domain.session.state import Session
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Busy, Handling, Seen, Submission
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 
@@ -46,7 +34,7 @@ class TurnLimits:
     approvers: tuple[Place, ...] = ()  # where the owner and the admins are asked for approval
 
 
-# ---------------------------------------------------------------- what can happen to a session
+# ---------------------------------------------------------------- events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +128,7 @@ class ResetSession:
     reason: str
     active_at: float  # what it was judged by
     notice: str  # for the person; empty: none
-    left: str = ""  # the background processes that it leaves behind, in words
+    left: str = ""  # background processes that stay alive, as text
     end: tuple[str, ...] = ()  # those of them that are to be ended
 
 
@@ -261,7 +249,7 @@ Event: TypeAlias = (
 )
 
 
-# ---------------------------------------------------------------- what is to be going on
+# ---------------------------------------------------------------- work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +278,7 @@ class SummaryWork:
 Task: TypeAlias = ModelCallWork | ToolCallWork | SummaryWork
 
 
-# ---------------------------------------------------------------- what it can ask for
+# ---------------------------------------------------------------- effects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +329,7 @@ class SuccessorSession:
 
 @dataclasses.dataclass(slots=True)  # neither frozen nor kw_only: that would cost a quarter of a microsecond a step
 class Step:
-    """The whole transaction that an event leads to, and the effects to perform once it is on disk."""
+    """Whole transaction that an event leads to, and the effects to perform once it is on disk."""
 
     session: Session  # after the records
     records: tuple[Record, ...] = ()
@@ -350,7 +338,7 @@ class Step:
     also: tuple[InboundKey, ...] = ()  # further inbound ids that are seen with it
     bind: SessionKey | None = None  # from now on this key means this session
     child: SuccessorSession | None = None
-    outbox: Sequence[OutboxMessage] = ()  # those that are not final only say where a turn is to be shown
+    outbox: Sequence[OutboxMessage] = ()  # messages that are not final only name the place where a turn is shown
     usage: Sequence[Tally] = ()
     granted: tuple[str, ...] = ()  # rules that are allowed in every session from now on
     due: float | None = None  # as in Append

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hermes.domain.types import HoldCause, InterruptionCause, StopCause
+from hermes.domain.cause import HoldCause, InterruptionCause, StopCause
 
 _INTERRUPTIONS: Final[Mapping[InterruptionCause, str]] = {
     InterruptionCause.UNKNOWN: "it was interrupted",

@@ -11,16 +11,19 @@ from typing import assert_never
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript, carry
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.jobs import SummaryReport
 from hermes.domain.session.protocol import Branch, BranchOff, Request, Summarised, SummaryFailed, Undo, UndoTurns
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.source import Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import EncodedMessage, Session, SessionId, Source, Turn
 
 
 class TooFarBackError(BadInputError):
-    """The turns asked for lie before the beginning of this session. All but `own` are to be taken from its parent."""
+    """The requested turns begin before this session. All but the last `own` are in its parent."""
 
     def __init__(self, session: Session, own: int) -> None:
         super().__init__(f"session {session.id} does not go back that many turns", code="nothing_to_undo")
@@ -141,7 +144,7 @@ def _role_at(first: int, session: Session, transcript: Transcript) -> Role | Non
 
 
 def _said_at(first: int, transcript: Transcript) -> tuple[EncodedMessage, ...]:
-    """The person's message there, with the history that came along, where a client brought its own."""
+    """Return the person's message at that place, with the history that the client sent."""
     own = transcript.starts[len(transcript.starts) - transcript.own :]
     if first not in own:
         return (transcript.messages[first],)

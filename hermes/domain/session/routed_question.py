@@ -1,15 +1,19 @@
 """Questions that go to the owner and the admins, since the person of the turn may not answer. Pure.
 
 Each of their chats gets the question with buttons, and the asker gets a notice. When it has its answer, all of these
-messages say so, and the buttons go.
+messages show the answer, and the buttons disappear.
 """
 
 from __future__ import annotations
 
 from hermes.domain.access.role import Role
+from hermes.domain.ids import TurnId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.records import Answered, Asked, ToolFinished
+from hermes.domain.session.state import Session
 from hermes.domain.session.turn_role import answered_by, who_wants
-from hermes.domain.types import Call, OutboxKind, OutboxMessage, Place, Session, TurnId
+from hermes.domain.source import Place
+from hermes.domain.tool_call import Call
 
 _WAITS = "Waiting for the owner's approval."
 

@@ -1,4 +1,4 @@
-"""The transaction of a step: what is stored together with its records. Pure."""
+"""Transaction of a step: its records and everything that is stored with them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from hermes.domain.access.grants import facts_of, granted_by
+from hermes.domain.ids import Epoch, Seq
 from hermes.domain.operations import Append, Enqueue, Operation, See, SetDue
 from hermes.domain.outbox import outgoing_of
 from hermes.domain.session.protocol import Step, SuccessorSession
-from hermes.domain.session.state import is_pending
-from hermes.domain.types import Epoch, Seq, Session
-from hermes.domain.usage import tallies_of
+from hermes.domain.session.state import Session, is_pending
+from hermes.domain.tally import tallies_of
 
 Due: TypeAlias = Callable[[Session, float], float | None]  # takes the time; returns when to check for a reset
 

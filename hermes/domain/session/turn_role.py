@@ -1,4 +1,4 @@
-"""The role with which a turn runs, and whose turn it is. Pure."""
+"""Role and person of a turn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from hermes.domain.access.role import Role, assumed, lowest
 from hermes.domain.records import Answered
-from hermes.domain.types import Session, Source, Turn
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.source import Source
 
 
 def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:
@@ -18,7 +19,7 @@ def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:
 
 
 def role_of_turn(session: Session) -> Role:
-    """The role with which the turn in flight runs."""
+    """Return the role of the turn in flight."""
     return (session.turn and session.turn.role) or assumed(session.platform)
 
 
@@ -37,4 +38,4 @@ def answered_by(answered: Answered) -> str:
 
 def _who(name: str, by: str, role: Role | None) -> str:
     known = ", ".join(filter(None, (by, role)))
-    return f"{name} ({known})" if name else known or "somebody"
+    return f"{name} ({known})" if name else known or "an unknown person"

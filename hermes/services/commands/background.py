@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.domain.types import ProcessView
+from hermes.domain.process.process_record import ProcessView
 from hermes.services.commands.context import CommandContext, Handler, whole_number
 from hermes.services.commands.reply import CommandReply, refused
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from hermes.domain.types import Busy, Preferences
+from hermes.domain.session.state import Preferences
+from hermes.domain.submission import Busy
 from hermes.services.commands.context import CommandContext, Handler
 from hermes.services.commands.registry import REASONING
 from hermes.services.commands.reply import CommandReply, refused

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from hermes.domain.ids import TurnId
 from hermes.domain.session.reason import with_person
-from hermes.domain.types import Phase, Session, TurnId
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import Session
+from hermes.domain.session.state import Session
 from hermes.services.commands.context import CommandContext, Handler, whole_number
 from hermes.services.commands.reply import NO, YES, CommandReply, refused
 from hermes.services.commands.wording import UNTITLED, count, dropped, excerpt

@@ -11,7 +11,8 @@ import re
 
 from hermes.domain.end_cause import was_compressed
 from hermes.domain.errors import UnknownSessionError
-from hermes.domain.types import Phase, Seq, Session, SessionId
+from hermes.domain.ids import Seq, SessionId
+from hermes.domain.session.state import Phase, Session
 from hermes.services.commands.context import CommandContext, Handler, whole_number
 from hermes.services.commands.conversation import busy_with
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused

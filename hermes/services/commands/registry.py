@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import Busy
+from hermes.domain.submission import Busy
 from hermes.domain.values import dataclass
 
 REASONING = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes.domain.access.role import Role
+from hermes.domain.ids import InboundKey, SessionId, SessionKey
+from hermes.domain.session.state import Session
+from hermes.domain.source import Source
 from hermes.domain.submission import Receipt
-from hermes.domain.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.domain.values import dataclass
 from hermes.services.commands.registry import SlashCommand
 

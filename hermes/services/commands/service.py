@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
+from hermes.domain.ids import TurnId
 from hermes.domain.read.views import SessionView
-from hermes.domain.types import TurnId
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles

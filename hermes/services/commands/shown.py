@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.services.commands.reply import CommandCaller
 
 _MAX = 500

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from hermes.domain.access.prompt_file import PromptFile
-from hermes.domain.types import SessionId
+from hermes.domain.ids import SessionId
 from hermes.ports.prompt_files import PromptFiles
 from hermes.services.commands.context import CommandContext, Handler
 from hermes.services.commands.reply import CommandReply, refused

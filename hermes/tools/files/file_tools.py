@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from hermes.domain.process.box import Box
-from hermes.domain.types import Effect, Gate, Verdict
+from hermes.domain.tool_call import Effect, Gate, Verdict
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.operations import Operation, patched_paths, perform
 from hermes.tools.files.search_files import FileMatches, FileQuery, search

@@ -7,8 +7,8 @@ from dataclasses import field
 from pathlib import Path
 
 from hermes.domain.access.role import Role
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.box import Box
-from hermes.domain.types import SessionId, TurnId
 from hermes.domain.values import dataclass
 from hermes.processes.child import ChildLimits
 

@@ -23,7 +23,8 @@ from typing import Final
 from loguru import logger
 
 from hermes.domain.errors import HermesError, UnknownSessionError
-from hermes.domain.types import Phase, Session, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.session.state import Phase, Session
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Protocol
 
 from hermes.domain.access.role import Role
 from hermes.domain.process.box import Box
-from hermes.domain.types import Gate, Verdict
+from hermes.domain.tool_call import Gate, Verdict
 from hermes.processes.child import ChildLimits, ChildProcess, spawn
 from hermes.processes.command_output import CommandOutput, LineFeed
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from hermes.domain.fence import fenced, new_marker
-from hermes.domain.types import Effect
+from hermes.domain.fence import fenced
+from hermes.domain.tool_call import Effect
 from hermes.domain.values import dataclass
 from hermes.system.public_address import public_only, public_or_private
+from hermes.system.random_id import new_marker
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.tools.web.fetch import Fetched, FetchLimits, Workers, fetch
 

@@ -17,8 +17,11 @@ from hermes.actors.delivery.protocol import Deliveries, Drain, ForgetSession
 from hermes.actors.kernel.actor import live_actors
 from hermes.domain.errors import DeliveryError, StorageError, StorageFullError
 from hermes.domain.events import CallAsked, CallBegan, TextDelta, TurnAnswered
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.operations import Cancel, Enqueue
-from hermes.domain.types import OutboxKind, OutboxMessage, Place, SessionId, TurnEnd, TurnId, Usage
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
+from hermes.domain.source import Place
+from hermes.domain.usage import Usage
 from hermes.ports.chat import Abilities, Platform
 from hermes.services.event_hub import EventHub
 from tests.support.chat_platform import PLACE, ToyPlatform

@@ -19,7 +19,7 @@ from hermes.domain.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.domain.types import Epoch
+from hermes.domain.ids import Epoch
 from hermes.ports.storage import Transaction
 from tests.support.waiting import until
 

@@ -14,8 +14,11 @@ from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.services import ChatServices
+from hermes.domain.ids import InboundKey, SessionId
 from hermes.domain.media.reference import user_message
-from hermes.domain.types import EncodedMessage, InboundKey, OutboxMessage, Place, SessionId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.source import Place
 from hermes.ports.chat import Abilities, Inbound
 from hermes.services.home import HomeService
 from hermes.services.outbox import OutboxService

@@ -12,7 +12,8 @@ from hermes.config.platforms.slack import SlackConfig
 from hermes.config.platforms.telegram import TelegramConfig
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
-from hermes.domain.types import InboundKey, Place
+from hermes.domain.ids import InboundKey
+from hermes.domain.source import Place
 from hermes.ports.chat import Inbound
 from hermes.services.pairing import PairingService
 from tests.adapters.chat.edge import did, edge

@@ -9,7 +9,9 @@ import pytest
 from hermes.adapters.slack.outbound import blocks
 from hermes.adapters.telegram import keyboard
 from hermes.domain.access.question import button_token, command_token, token_of
-from hermes.domain.types import OutboxKind, OutboxMessage, Place, SessionKey, TurnId
+from hermes.domain.ids import SessionKey, TurnId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from hermes.services.commands.registry import COMMANDS
 
 LONGEST = max((command.name for command in COMMANDS), key=len)

@@ -9,19 +9,12 @@ import pytest
 from hermes.adapters.chat.home_watch import HomeWatch
 from hermes.domain.access.home_channel import encode, fact_of
 from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.operations import Cancel, MarkDelivered, SetAside
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.views import ActorView
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    OutboxKind,
-    OutboxMessage,
-    Place,
-    ProcessView,
-    SessionId,
-    Source,
-    TurnId,
-)
+from hermes.domain.source import Place, Source
 from hermes.services.home import HomeService
 from hermes.services.pairing import FACT
 from hermes.services.pairing_code import Approved, PairingBook

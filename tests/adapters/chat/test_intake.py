@@ -11,7 +11,7 @@ from hermes.adapters.chat.coalescing import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.confirmation import VALID_S
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.domain.access.question import button_token, token_of
-from hermes.domain.types import InboundKey, TurnId
+from hermes.domain.ids import InboundKey, TurnId
 from hermes.ports.chat import Attachment, Inbound
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, did, edge

@@ -11,7 +11,8 @@ import pytest
 from hermes.adapters.chat.secret_masking import SecretMaskingPlatform
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import OutboxKind, OutboxMessage, Place
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from hermes.services import pairing_code
 from hermes.services.pairing import FACT, GAP
 from hermes.services.pairing_code import PairingBook, PairingOutcome, Request

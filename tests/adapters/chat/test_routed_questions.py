@@ -8,7 +8,8 @@ import pytest
 
 from hermes.domain.access.question import button_token
 from hermes.domain.access.role import Role
-from hermes.domain.types import OutboxKind, OutboxMessage, Phase, Session
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.session.state import Phase, Session
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, edge
 from tests.support.waiting import until

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.adapters.chat.speaker import chat_context_of, for_model, speaker_label
-from hermes.domain.types import ChatContext
+from hermes.domain.source import ChatContext
 from hermes.ports.chat import Foreign, ForeignKind
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import MARKER, did, edge

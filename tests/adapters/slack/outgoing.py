@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.domain.types import OutboxKind, OutboxMessage, Place, TurnId
+from hermes.domain.ids import TurnId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from tests.support.slack_state import TEAM
 
 

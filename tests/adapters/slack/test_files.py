@@ -10,7 +10,7 @@ import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.domain.errors import DeliveryError, PlatformError, UnsendableFileError
-from hermes.domain.types import OutboxMessage
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.ports.chat import Attachment, FileSource
 from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.slack.outgoing import outgoing

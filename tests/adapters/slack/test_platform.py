@@ -13,7 +13,9 @@ from hermes.adapters.slack.workspace import Credentials
 from hermes.config.secret import Secret
 from hermes.domain.access.question import button_token
 from hermes.domain.errors import DeliveryError
-from hermes.domain.types import OutboxKind, Place, TurnEnd, TurnId
+from hermes.domain.ids import TurnId
+from hermes.domain.outbox_message import OutboxKind, TurnEnd
+from hermes.domain.source import Place
 from tests.adapters.edge import DEADLINE_S, FakeEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.outgoing import outgoing

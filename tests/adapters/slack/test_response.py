@@ -9,7 +9,7 @@ import pytest
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.response import EPHEMERAL, Responses
 from hermes.domain.errors import DeliveryError
-from hermes.domain.types import OutboxKind, OutboxMessage
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from tests.adapters.edge import FakeEdge, listening
 from tests.adapters.slack.outgoing import outgoing
 from tests.support.slack_server import Fault, SlackServer

@@ -21,7 +21,8 @@ from hermes.domain.errors import (
     StoppingError,
     StorageFullError,
 )
-from hermes.domain.types import InboundKey, Seen, SessionId, TurnId
+from hermes.domain.ids import InboundKey, SessionId, TurnId
+from hermes.domain.submission import Seen
 from hermes.ports.chat import Inbound
 from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED

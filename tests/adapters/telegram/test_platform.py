@@ -12,7 +12,8 @@ from hermes.adapters.telegram.rate_limiter import TelegramLimits
 from hermes.config.secret import Secret
 from hermes.domain.access.question import button_token
 from hermes.domain.errors import DeliveryError
-from hermes.domain.types import Place, TurnId
+from hermes.domain.ids import TurnId
+from hermes.domain.source import Place
 from tests.adapters.edge import DEADLINE_S, FakeEdge, listening
 from tests.adapters.telegram.outgoing import outgoing
 from tests.support.telegram_server import PAGE, TOKEN, Fault, TelegramServer

@@ -19,7 +19,8 @@ from hermes.domain.errors import (
     StoppingError,
     StorageFullError,
 )
-from hermes.domain.types import InboundKey, Seen, SessionId, TurnId
+from hermes.domain.ids import InboundKey, SessionId, TurnId
+from hermes.domain.submission import Seen
 from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening
 from tests.adapters.telegram.conftest import HURRIED
 from tests.adapters.telegram.outgoing import outgoing

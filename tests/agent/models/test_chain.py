@@ -11,7 +11,8 @@ from hermes.agent.models.health import ModelHealth
 from hermes.agent.models.retry import MAX_RETRY_AFTER_S
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
-from hermes.domain.types import Failure, FailureCause, FailureKind, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted
 from tests.agent.harness import DONE, ScriptedModel, broken, calls, says, text
 

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from hermes.agent.models.completion import ANSWER_MAX_BYTES, CALLS_MAX, StreamedCompletion, request_body
 from hermes.domain.errors import ModelError
-from hermes.domain.types import EncodedMessage, FailureKind, SessionId, Usage
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.turn_failure import FailureKind
+from hermes.domain.usage import Usage
 from hermes.ports.agent import ModelRequest
 
 

@@ -16,7 +16,7 @@ from hermes.agent.models.failure import (
     from_transport,
     retry_after,
 )
-from hermes.domain.types import FailureCause, FailureKind
+from hermes.domain.turn_failure import FailureCause, FailureKind
 
 K = FailureKind
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT

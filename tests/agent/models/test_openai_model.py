@@ -13,7 +13,10 @@ from blockbuster import blockbuster_ctx
 
 from hermes.agent.models.openai_model import OpenAIModel
 from hermes.domain.errors import ModelError
-from hermes.domain.types import EncodedMessage, Failure, FailureKind, SessionId, Usage
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.usage import Usage
 from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
 from tests.support.model_server import (
     CUT,

@@ -8,7 +8,9 @@ from typing import Any, cast
 from hermes.actors.process_services import Announcement
 from hermes.app.factories.processes import announce
 from hermes.domain.events import Notice
-from hermes.domain.types import OutboxKind, OutboxMessage, Place, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.source import Place
 from hermes.services.event_hub import EventHub
 from hermes.services.outbox import OutboxService
 from tests.storage.samples import append

@@ -20,7 +20,7 @@ from hermes.config.settings import Config, TerminalConfig
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
 from hermes.domain.session.jobs import ModelJob
-from hermes.domain.types import ChatContext
+from hermes.domain.source import ChatContext
 from tests.agent.harness import model_job
 
 Build: TypeAlias = Callable[[ModelJob], Awaitable[str]]

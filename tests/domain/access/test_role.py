@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.domain.access.role import OWNER_SURFACES, Role, assumed, lowest
-from hermes.domain.types import Source
+from hermes.domain.source import Source
 
 
 def test_each_role_includes_those_below_it() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes.domain.ids import SessionId
+from hermes.domain.process.process_record import ProcessView
 from hermes.domain.process.staleness import CLOCK_SLACK_S, StalenessSettings, blocking, explain, lasting
-from hermes.domain.types import ProcessView, SessionId
 
 NOW = 1_800_000_000.0
 SETTINGS = StalenessSettings()
@@ -57,7 +58,7 @@ def test_a_process_that_was_just_found_again_blocks_until_it_is_known_whether_it
 
 def test_an_end_blocks_while_it_is_still_to_be_told_and_no_longer_than_a_heartbeat_is_fresh() -> None:
     ended = replace(BUILD, ended_at=NOW - 5, exit_code=0, untold=True)
-    assert blocking(ended, SETTINGS, NOW) == "it ended 5 s ago, and the conversation is still to be told"
+    assert blocking(ended, SETTINGS, NOW) == "it ended 5 s ago, and the conversation is not notified yet"
     assert blocking(replace(ended, untold=False), SETTINGS, NOW) == ""
     assert blocking(replace(ended, ended_at=NOW - 30), SETTINGS, NOW) == ""
     assert blocking(replace(ended, ended_at=NOW + HOUR), SETTINGS, NOW) == ""

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hermes.domain.errors import BadInputError, UnknownSessionError
-from hermes.domain.idempotency import inbound_of
+from hermes.domain.ids import InboundKey, SessionId, TurnId, inbound_of
 from hermes.domain.operations import MarkDelivered, See
+from hermes.domain.outbox_message import DeliveredMessage, OutboxKind
 from hermes.domain.read.trace import TraceState
-from hermes.domain.types import DeliveredMessage, InboundKey, OutboxKind, Place, Seen, SessionId, Source, TurnId
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Seen
 from tests.actors.harness import SessionHarness, world
 
 PLACE = Place(platform="toy", chat="c1")

@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import LOOK_BACK, RECORDS_A_MESSAGE, read_page, stored_messages
 from hermes.domain.records import ContextCarried, LogEntry, MessageReceived, Record, TurnFinished, TurnStarted
-from hermes.domain.types import (
-    EncodedMessage,
-    Phase,
-    Preferences,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.session.state import Phase, Preferences, Session
+from hermes.domain.source import Source
 
 SESSION = Session(
     id=SessionId("s"),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.ids import InboundKey, Seq, SessionId, TurnId
 from hermes.domain.outbox import reply_id
+from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage
 from hermes.domain.read.trace import TraceLine, TraceState
 from hermes.domain.read.trace_delivery import Delivery, outgoing_in, taken_line
 from hermes.domain.read.turn_trace import fold_trace
@@ -13,23 +16,9 @@ from hermes.domain.read.views import TurnRecord
 from hermes.domain.session.jobs import RetryReport
 from hermes.domain.session.protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
 from hermes.domain.session.routed_question import question_id
-from hermes.domain.types import (
-    DeadLetter,
-    DeliveredMessage,
-    Failure,
-    FailureKind,
-    HoldCause,
-    InboundKey,
-    InterruptionCause,
-    OutboxKind,
-    OutboxMessage,
-    Place,
-    Seen,
-    Seq,
-    SessionId,
-    Source,
-    TurnId,
-)
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Seen
+from hermes.domain.turn_failure import Failure, FailureKind
 from tests.actors.talk import SessionTalk, does, needs_leave, reads, said
 
 CUT = "the daemon ended unexpectedly; nothing was recorded for 1.0 s"
@@ -272,7 +261,7 @@ def test_an_answer_that_nobody_could_be_told_is_a_problem() -> None:
 
 
 def test_an_answer_of_which_nothing_says_that_it_was_sent_is_a_problem() -> None:
-    assert line_of(answered()).problems == ("nothing says that the answer was sent, or is to be",)
+    assert line_of(answered()).problems == ("the answer is neither sent nor queued",)
     forgotten = fold_trace(entries(answered()), {}, set(), now=9.0)
     assert forgotten[0].problems == ()
     fetched = begun(Source(platform="api"))

@@ -9,26 +9,19 @@ import pytest
 from hermes.domain.access.grants import facts_of, granted_by, rules_in
 from hermes.domain.access.question import asked_by, open_question
 from hermes.domain.access.role import Role
+from hermes.domain.cause import InterruptionCause
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered, TurnAnswered, TurnGaveUp
+from hermes.domain.ids import TurnId
 from hermes.domain.operations import PutFact
 from hermes.domain.read.explain import explain
 from hermes.domain.records import Answered, Asked, ToolFinished, TurnInterrupted, TurnStarted
 from hermes.domain.session.machine import step
 from hermes.domain.session.protocol import Accept, AnnounceStop, Answer, Resume, SetPreference, StopTurn, TurnLimits
-from hermes.domain.session.state import is_pending
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    Gate,
-    Handling,
-    InterruptionCause,
-    Phase,
-    Place,
-    Source,
-    TurnId,
-    Usage,
-    Verdict,
-)
+from hermes.domain.session.state import Phase, is_pending
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Handling
+from hermes.domain.tool_call import Call, CallOutcome, Gate, Verdict
+from hermes.domain.usage import Usage
 from tests.actors.talk import (
     API,
     DEFAULTS,
@@ -325,7 +318,7 @@ ADMIN = replace(TELEGRAM, role=Role.ADMIN)
 
 def test_only_the_owner_and_admins_may_approve() -> None:
     talk = owned(needs_leave("c1"), who=USER)
-    assert "only whoever began" in refusal(talk.tell("once", source=STRANGER))
+    assert "only the person who began" in refusal(talk.tell("once", source=STRANGER))
     for word in ("once", "session", "always"):
         assert "only the owner and the admins" in refusal(talk.tell(word, source=USER))
     assert "only the owner and the admins" in refusal(talk.do(said("Yes!", source=USER)))
@@ -344,7 +337,7 @@ def test_whoever_asks_may_deny_it() -> None:
 
 def test_an_admin_may_answer_no_question_of_the_model_in_somebody_elses_session() -> None:
     talk = owned(asks("q"), who=USER)
-    assert "only whoever began" in refusal(talk.tell("red", source=OTHER_ADMIN))
+    assert "only the person who began" in refusal(talk.tell("red", source=OTHER_ADMIN))
     talk.tell("blue", source=USER)
     assert outcomes(talk) == {"q": CallOutcome.OK}
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from hermes.domain.access.question import asked_by
+from hermes.domain.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
 from hermes.domain.end_cause import end_cause
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.read.explain import explain
 from hermes.domain.read.transcript import carry, stored_messages
 from hermes.domain.records import ContextCarried, MarkedResumePending, Suspended, TurnFailed, TurnInterrupted
@@ -25,21 +28,8 @@ from hermes.domain.session.protocol import (
     Suspend,
 )
 from hermes.domain.session.request import event_of
-from hermes.domain.types import (
-    Call,
-    EncodedMessage,
-    EndCause,
-    Gate,
-    HoldCause,
-    InterruptionCause,
-    MessageOrigin,
-    Phase,
-    SessionId,
-    StopCause,
-    SuspendCause,
-    TurnId,
-    Verdict,
-)
+from hermes.domain.session.state import Phase
+from hermes.domain.tool_call import Call, Gate, Verdict
 from tests.actors.talk import SessionTalk, does, user
 
 SUMMARY = user("[Summary of the earlier part of this conversation, written by Hermes]")

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from hermes.domain.cause import EndCause, InterruptionCause
 from hermes.domain.end_cause import end_cause, was_compressed
 from hermes.domain.events import Notice, SessionMoved, TurnGaveUp
+from hermes.domain.ids import TurnId
 from hermes.domain.read.explain import explain
 from hermes.domain.records import CompressionFailed, ContextCarried
 from hermes.domain.session.compression import PAUSE_MAX_S, PAUSE_S
@@ -23,8 +25,10 @@ from hermes.domain.session.protocol import (
     Suspend,
 )
 from hermes.domain.session.request import TooFarBackError
-from hermes.domain.session.state import is_pending
-from hermes.domain.types import EndCause, FailureKind, Handling, InterruptionCause, Phase, Place, Source, TurnId
+from hermes.domain.session.state import Phase, is_pending
+from hermes.domain.source import Place, Source
+from hermes.domain.submission import Handling
+from hermes.domain.turn_failure import FailureKind
 from tests.actors.talk import USAGE, SessionTalk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
+from hermes.domain.cause import HoldCause, InterruptionCause
 from hermes.domain.events import TurnAnswered, TurnGaveUp
+from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.records import BadRecord, LogEntry, Resumed, TurnInterrupted
 from hermes.domain.session.builder import encode
-from hermes.domain.session.machine import SUSPEND_AFTER, step
+from hermes.domain.session.machine import HANDLERS, step
 from hermes.domain.session.protocol import (
     Accept,
     AnnounceStop,
     EndSession,
+    Event,
     Recover,
     Refuse,
     Reroute,
@@ -24,20 +29,11 @@ from hermes.domain.session.protocol import (
     Suspend,
     TurnLimits,
 )
-from hermes.domain.session.state import evolve, is_pending, replay
-from hermes.domain.submission import Submission
-from hermes.domain.types import (
-    Call,
-    EncodedMessage,
-    Handling,
-    HoldCause,
-    InterruptionCause,
-    Phase,
-    Seq,
-    SessionId,
-    SessionKey,
-    TurnId,
-)
+from hermes.domain.session.recovery import SUSPEND_AFTER
+from hermes.domain.session.state import Phase, is_pending
+from hermes.domain.session.state_fold import evolve, replay
+from hermes.domain.submission import Handling, Submission
+from hermes.domain.tool_call import Call
 from tests.actors.talk import API, FRESH, SessionTalk, does, names, needs_leave, of, reads, refusal, said, told
 
 
@@ -532,3 +528,7 @@ def test_opening_is_taken_with_the_first_message_only() -> None:
     [taken] = of(Accept, talk.do(replace(said("b"), opening=(system,))))
     assert taken == Accept(turn=TurnId("b"), position=0, handling=Handling.STARTED, opened=False)
     assert talk.shown()[-1] == "user: b"
+
+
+def test_every_event_has_a_handler() -> None:
+    assert set(HANDLERS) == set(get_args(Event))

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hermes.domain.events import TurnAnswered, TurnGaveUp
+from hermes.domain.ids import Seq, SessionId, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.transcript import stored_messages
@@ -39,8 +41,10 @@ from hermes.domain.session.protocol import (
     TurnLimits,
 )
 from hermes.domain.session.request import TooFarBackError, waiting_of
-from hermes.domain.session.state import is_pending, replay
-from hermes.domain.types import Call, CallState, EncodedMessage, FailureKind, Phase, Seq, Session, SessionId, TurnId
+from hermes.domain.session.state import Phase, Session, is_pending
+from hermes.domain.session.state_fold import replay
+from hermes.domain.tool_call import Call, CallState
+from hermes.domain.turn_failure import FailureKind
 from tests.actors.talk import SessionTalk, asks, does, events, needs_leave, reads, said, user
 
 LIMITS = TurnLimits(max_queue=3, max_replies=3, max_parallel=2)

@@ -7,23 +7,17 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.access.role import Role
+from hermes.domain.cause import HoldCause
+from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.records import Answered, SessionStarted
 from hermes.domain.session.builder import open_turns
 from hermes.domain.session.protocol import Answer, Rewrite
-from hermes.domain.session.state import begin, replay
+from hermes.domain.session.state import Session
+from hermes.domain.session.state_fold import begin, replay
 from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.source import ChatContext, Place, Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import (
-    ChatContext,
-    FailureKind,
-    HoldCause,
-    Place,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.turn_failure import FailureKind
 from tests.actors.talk import SessionTalk, asks, does, said, user
 
 THERE = Place(platform="toy", chat="g", message="1")

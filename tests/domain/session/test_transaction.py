@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from hermes.domain.access.question import ALWAYS
+from hermes.domain.ids import Epoch, InboundKey, SessionId, TurnId
 from hermes.domain.operations import Append, Enqueue, PutFact, See, SetDue, Tally
 from hermes.domain.session.machine import step
 from hermes.domain.session.protocol import Answer, Branch
+from hermes.domain.session.state import Session
 from hermes.domain.session.transaction import operations_of
+from hermes.domain.source import Place, Source
 from hermes.domain.submission import Submission
-from hermes.domain.types import Epoch, InboundKey, Place, Session, SessionId, Source, TurnId
 from tests.actors.talk import API, FRESH, SessionTalk, needs_leave, said, user
 
 CHAT = Source(platform="toy", user="ann", place=Place(platform="toy", chat="1"))

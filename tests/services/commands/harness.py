@@ -17,20 +17,15 @@ from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.app.factories.resets import LateProcessViews
 from hermes.domain.access.role import Role
 from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.ids import SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.session.state import Session
+from hermes.domain.source import Source
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import (
-    Call,
-    CallOutcome,
-    EncodedMessage,
-    Session,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-    Usage,
-)
+from hermes.domain.tool_call import Call, CallOutcome
+from hermes.domain.usage import Usage
 from hermes.ports.given import IdSource
 from hermes.services.commands.registry import Parsed, Unknown, parse
 from hermes.services.commands.reply import CommandCaller, CommandReply

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.access.role import Role
-from hermes.domain.types import SessionId, SessionKey, Source
+from hermes.domain.ids import SessionId, SessionKey
+from hermes.domain.source import Source
 from hermes.services.commands.registry import COMMANDS, help_text, menu
 from tests.services.commands.harness import ANN, CommandHarness, world
 from tests.support.fakes import process_view

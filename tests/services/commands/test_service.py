@@ -9,7 +9,10 @@ import pytest
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import StorageFullError
-from hermes.domain.types import Call, Gate, InboundKey, Phase, SessionId, SessionKey, Source, Verdict
+from hermes.domain.ids import InboundKey, SessionId, SessionKey
+from hermes.domain.session.state import Phase
+from hermes.domain.source import Source
+from hermes.domain.tool_call import Call, Gate, Verdict
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller
 from tests.services.commands.harness import ANN, BOB, CommandHarness, said, world
@@ -639,7 +642,7 @@ async def test_empty_session_is_reported_and_titled_by_the_first_message() -> No
         assert "1. Shall we? (this one)" in (await here.command("/sessions", key=ANNS, source=ANN)).text
         await here.command("/new", key=ANNS, source=ANN)
         told = (await here.command("/why", key=ANNS, source=ANN)).text
-        assert told.endswith("Nothing was said in it yet.")
+        assert told.endswith("It has no messages yet.")
 
 
 async def test_why_whoami_processes_and_help_answer() -> None:

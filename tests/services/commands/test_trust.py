@@ -8,7 +8,8 @@ from dataclasses import replace
 from hermes.config.prompt_trust import chosen
 from hermes.domain.access.prompt_file import PromptFile
 from hermes.domain.access.role import Role
-from hermes.domain.types import SessionId, Source
+from hermes.domain.ids import SessionId
+from hermes.domain.source import Source
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller, CommandReply
 from hermes.services.commands.service import CommandService

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from hermes.domain.types import Effect, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.tool_call import Effect
 from hermes.system.public_address import Address, public_only
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.tools.web.fetch import FetchLimits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.adapters.http.presentation import JsonObject
-from hermes.domain.session_id import SESSION_ID_PATTERN
+from hermes.domain.ids import SESSION_ID_PATTERN
 
 ID: JsonObject = {"type": "string", "pattern": f"^{SESSION_ID_PATTERN}$"}
 TEXT: JsonObject = {"type": "string"}

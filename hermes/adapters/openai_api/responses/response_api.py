@@ -29,9 +29,8 @@ from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, on
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.ids import RESPONSE, SessionId, TurnId, TurnToken
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.turn_token import RESPONSE, TurnToken
-from hermes.domain.types import SessionId, TurnId
 from hermes.ports.hub import Subscription
 
 _GONE = b"1"

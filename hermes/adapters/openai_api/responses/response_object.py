@@ -23,9 +23,11 @@ from hermes.adapters.openai_api.turns.turn_view import (
     usage_of,
 )
 from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import MessageReceived, ModelReplied, ToolFinished, TurnFinished
-from hermes.domain.types import CallOutcome, SessionId, TurnId, Usage
+from hermes.domain.tool_call import CallOutcome
+from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
 _STATUS = {"running": "in_progress"}  # OpenAI's names that differ

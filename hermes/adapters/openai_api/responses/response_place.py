@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hermes.adapters.http.problem import Problem, ProblemError
 from hermes.adapters.openai_api.turns.turn_view import turn_of
-from hermes.domain.turn_token import TurnToken
-from hermes.domain.types import Phase, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId, TurnToken
+from hermes.domain.session.state import Phase
 from hermes.ports.sessions import Sessions
 
 

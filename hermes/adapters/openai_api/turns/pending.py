@@ -5,7 +5,8 @@ from __future__ import annotations
 from hermes.adapters.http.presentation import JsonObject
 from hermes.domain.access.question import FOR_THE_SESSION, Question, open_question
 from hermes.domain.events import CallAsked
-from hermes.domain.types import Session, SessionId, TurnId
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.session.state import Session
 
 
 def asked_in(session: Session) -> CallAsked | None:

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from hermes.domain.events import TurnOutcome
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.types import SessionId, TurnId
 from hermes.ports.sessions import Sessions
 
 T = TypeVar("T")

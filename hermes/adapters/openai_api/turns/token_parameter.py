@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.adapters.http.problem import ProblemError, refusal
-from hermes.domain.turn_token import RESPONSE, TurnToken, decode_token
+from hermes.domain.ids import RESPONSE, TurnToken, decode_token
 
 
 def read_token(text: str, kind: str) -> TurnToken:

@@ -20,8 +20,9 @@ from hermes.domain.events import (
     Steered,
     TextReset,
 )
+from hermes.domain.ids import SessionId
 from hermes.domain.records import Answered, Asked, ContextCarried, Record, ToolFinished, ToolStarted
-from hermes.domain.types import Call, SessionId
+from hermes.domain.tool_call import Call
 
 Shown: TypeAlias = (
     CallBegan | CallProgress | CallEnded | CallAsked | CallAnswered | Steered | Notice | SessionMoved | TextReset

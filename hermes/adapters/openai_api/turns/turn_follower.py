@@ -25,9 +25,9 @@ from hermes.domain.events import (
     TurnBegan,
     TurnGaveUp,
 )
+from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Answered, ModelReplied, TurnFailed, TurnFinished
-from hermes.domain.types import Seq, SessionId, TurnId
 from hermes.ports.hub import Hub, Subscription
 
 TurnUpdate: TypeAlias = TurnRecord | str | TextReset | CallProgress | Notice | Steered | TurnGaveUp

@@ -11,7 +11,8 @@ from typing import Any
 from hermes.adapters.http.field import boolean, encode, filled_text, given, metadata, refuse, text
 from hermes.adapters.http.parameter import session_id
 from hermes.adapters.openai_api.chat_request import OPTIONS, read_messages, small
-from hermes.domain.types import EncodedMessage, SessionId
+from hermes.domain.ids import SessionId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 INSTRUCTIONS = "instructions"  # key of the instructions among the messages

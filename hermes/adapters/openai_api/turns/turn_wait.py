@@ -19,9 +19,8 @@ from hermes.adapters.http.service import RECEIPT, Service, remember_session
 from hermes.domain.access.api_key import PLATFORM_PREFIX
 from hermes.domain.errors import HermesError, StoppingError
 from hermes.domain.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
-from hermes.domain.idempotency import inbound_of
+from hermes.domain.ids import SessionId, inbound_of
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import SessionId
 
 
 def only_once(submission: Submission, key: str | None, scope: str) -> Submission:

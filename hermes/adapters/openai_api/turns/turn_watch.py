@@ -29,8 +29,7 @@ from hermes.domain.events import (
     TurnGaveUp,
     TurnOutcome,
 )
-from hermes.domain.submission import Receipt
-from hermes.domain.types import Handling
+from hermes.domain.submission import Handling, Receipt
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.sessions import Sessions
 

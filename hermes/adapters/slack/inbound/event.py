@@ -18,7 +18,7 @@ from hermes.adapters.slack.inbound.attachment import attachments_of
 from hermes.adapters.slack.inbound.message_text import mentioned, mentions, readable
 from hermes.adapters.slack.outbound.blocks import pressed
 from hermes.adapters.slack.workspace import SlackIdentity
-from hermes.domain.types import InboundKey
+from hermes.domain.ids import InboundKey
 from hermes.domain.values import dataclass
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.services.commands.registry import parse

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from hermes.domain.access.question import token_of
-from hermes.domain.types import OutboxMessage
+from hermes.domain.outbox_message import OutboxMessage
 
 SECTION = 3000  # characters of text in one block
 _MAX_LABEL = 75

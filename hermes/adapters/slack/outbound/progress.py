@@ -21,7 +21,8 @@ from hermes.adapters.slack.address import is_direct, team_and_channel
 from hermes.adapters.slack.failure import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.rate_limiter import Allowance
 from hermes.adapters.slack.workspace import Workspace
-from hermes.domain.types import Place, TurnEnd
+from hermes.domain.outbox_message import TurnEnd
+from hermes.domain.source import Place
 
 _WORKING = "eyes"
 _ENDED = {TurnEnd.ANSWERED: "white_check_mark", TurnEnd.FAILED: "x"}  # a stopped turn gets none

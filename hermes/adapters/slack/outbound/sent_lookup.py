@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.adapters.slack.workspace import Workspace
-from hermes.domain.types import OutboxMessage
+from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.values import dataclass
 
 _EVENT = "hermes_reply"

@@ -1,0 +1,185 @@
+"""Acceptance of messages: a message starts a turn, waits, joins another one, answers a call or is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hermes.domain.access.permission import may_answer, needs_approver, rules_of
+from hermes.domain.access.question import SHOW, waiting_call
+from hermes.domain.cause import StopCause
+from hermes.domain.errors import QueueFullError
+from hermes.domain.ids import TurnId
+from hermes.domain.records import Amended, MessageReceived, Preferred, Record, Undone
+from hermes.domain.session import calls
+from hermes.domain.session.builder import open_turns, refuse, refuse_with, start_next, then
+from hermes.domain.session.protocol import (
+    Accept,
+    Begin,
+    Hold,
+    Refuse,
+    Reroute,
+    Rewrite,
+    StartHeld,
+    Step,
+    StopTurn,
+    TurnLimits,
+    Undo,
+)
+from hermes.domain.session.reason import NEW_MESSAGE
+from hermes.domain.session.recovery import continue_turn
+from hermes.domain.session.state import Phase, Session, Turn, interruption_cause, is_open
+from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.session.turn_stop import stop_current
+from hermes.domain.submission import Busy, Handling, Seen, Submission
+from hermes.domain.tool_call import Call
+
+
+def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimits) -> Step:
+    if not is_open(session):
+        return Step(session=session, effects=(Reroute(),))
+    preferences = replace(session.preferences, title=event.title or session.preferences.title)
+    return then(Step(session=session), Preferred(at=now, preferences=preferences, reason="it was begun"))
+
+
+def deliver(session: Session, event: Submission, now: float, limits: TurnLimits) -> Step:
+    if not is_open(session):
+        return Step(session=session, effects=(Reroute(),))
+    if any(turn.id == event.joins for turn in session.queue):
+        return _join(session, event, now)
+    held = session.turn if session.phase == Phase.RESUME_PENDING else None
+    if held is not None and not event.source.automatic:  # an automatic message waits as well
+        return _deliver_to_held_turn(session, held, event, now, limits)
+    if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
+        return _answer(session, event, asking, said, now=now, limits=limits)
+    if len(session.queue) >= limits.max_queue:
+        return _refuse_full_queue(session, limits)
+    handling = _handling(session, event, limits)
+    accepted = _received(session, event, now, handling)
+    if handling is Handling.INTERRUPTING:
+        stop = StopTurn(reason=NEW_MESSAGE, by=event.source.place)
+        accepted = stop_current(accepted, stop, StopCause.NEW_MESSAGE, now)
+    return _start_or_hold(accepted, event, now)
+
+
+def _answer(session: Session, event: Submission, asking: Call, said: str, *, now: float, limits: TurnLimits) -> Step:
+    """Answer the waiting call with the message."""
+    if not may_answer(event.source.standing, rules_of(asking), said):
+        return refuse_with(session, needs_approver(session.id))
+    if calls.is_unseen(asking, said):
+        return refuse(session, calls.NOT_SEEN)
+    merged = calls.merge_answer(_received(session, event, now, Handling.ANSWER), event.turn, now)
+    if said == SHOW and asking.cut:
+        return calls.show_whole(merged, asking, now)
+    return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
+
+
+def start_held(session: Session, _event: StartHeld, now: float, _limits: TurnLimits) -> Step:
+    before = Step(session=session)
+    return start_next(before, now) if is_open(session) else before
+
+
+def _join(session: Session, event: Submission, now: float) -> Step:
+    """Join the rest of a queued message; it gets no turn of its own."""
+    assert event.joins is not None
+    ahead = [turn.id for turn in open_turns(session)].index(event.joins)
+    accept = Accept(turn=event.joins, position=ahead, handling=Handling.JOINED)
+    amended = Amended(
+        at=now, turn=event.joins, messages=event.messages, inbound=event.inbound, role=event.source.standing
+    )
+    joined = then(Step(session=session), amended, effects=(accept,))
+    return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now), also=event.also), event, now)
+
+
+def _start_or_hold(accepted: Step, event: Submission, now: float) -> Step:
+    if event.more_s > 0 and accepted.session.turn is None:
+        return replace(accepted, effects=(*accepted.effects, Hold(wait_s=event.more_s)))
+    return start_next(accepted, now)
+
+
+def rewrite(session: Session, event: Rewrite, now: float, _limits: TurnLimits) -> Step:
+    waiting = next((turn for turn in session.queue if turn.place == event.place), None)
+    if waiting is None:
+        return refuse(session, "that message does not wait any more: it was answered, or is being answered")
+    return then(
+        Step(session=session),
+        Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True, role=event.role),
+    )
+
+
+def _refuse_full_queue(session: Session, limits: TurnLimits) -> Step:
+    many = f"{limits.max_queue} messages already wait in session {session.id}"
+    return Step(session=session, effects=(Refuse(error=QueueFullError(f"{many}; nothing was stored, try again")),))
+
+
+def _deliver_to_held_turn(session: Session, turn: Turn, event: Submission, now: float, limits: TurnLimits) -> Step:
+    """Continue a held turn; the person's message becomes part of it.
+
+    Messages that were queued before go first.
+    """
+    if len(session.queue) >= limits.max_queue:
+        return _refuse_full_queue(session, limits)
+    joins = not session.queue and _may_steer(session, event)
+    received = _received(session, event, now, Handling.STEERING if joins else Handling.QUEUED)
+    return continue_turn(received, turn, interruption_cause(session), now, limits)
+
+
+def _handling(session: Session, event: Submission, limits: TurnLimits) -> Handling:
+    if session.turn is None:
+        return Handling.QUEUED if session.queue or session.compressing else Handling.STARTED
+    wish = event.busy or session.preferences.busy or limits.busy
+    if wish == Busy.STEER:
+        return Handling.STEERING if _may_steer(session, event) else Handling.QUEUED
+    return Handling.INTERRUPTING if wish == Busy.INTERRUPT and not session.compressing else Handling.QUEUED
+
+
+def _may_steer(session: Session, event: Submission) -> bool:
+    """Return whether a message may steer. A lower role must wait, since it would lower the role of the turn."""
+    return event.source.standing.includes(role_of_turn(session))
+
+
+def _received(session: Session, event: Submission, now: float, handling: Handling) -> Step:
+    opening = event.opening if not session.messages else ()
+    received = MessageReceived(
+        at=now,
+        turn=event.turn,
+        messages=(*opening, *event.messages),
+        source=event.source,
+        options=event.options,
+        steer=handling is Handling.STEERING,
+        inbound=event.inbound,
+    )
+    ahead = session.turn is not None and handling is not Handling.INTERRUPTING
+    first = 0 if handling is Handling.ANSWER else len(session.queue) + ahead
+    into = session.turn.id if session.turn is not None and handling is Handling.ANSWER else None
+    accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
+    accepted = then(Step(session=session), received, effects=(accept,))
+    return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
+
+
+def _seen(session: Session, event: Submission, turn: TurnId, now: float) -> Seen | None:
+    if not event.inbound:
+        return None
+    return Seen(key=event.inbound, session=session.id, turn=turn, fingerprint=event.fingerprint, at=now)
+
+
+def _answer_in(event: Submission, asking: Call, session: Session) -> str:
+    """Return the answer that a plain message gives to a waiting call; empty if it is not an answer."""
+    if event.busy or not event.may_answer:
+        return ""
+    content = json.loads(event.messages[-1]).get("content")
+    if not isinstance(content, str) or not calls.is_asked(session, asking, event.source):
+        return ""
+    return calls.read_answer(asking, event.said or content)
+
+
+def undo(session: Session, event: Undo, now: float, limits: TurnLimits) -> Step:
+    if session.phase != Phase.IDLE or session.compressing or session.queue:
+        doing = "being compressed" if session.compressing else session.phase
+        return refuse(session, f"session {session.id} is {doing}; wait for it, or stop it first")
+    undone: Record = Undone(at=now, seq=event.seq, offset=event.offset, turns=event.turns, reason=event.reason)
+    after = then(Step(session=session), undone)
+    if event.again is None:
+        return after
+    delivered = deliver(after.session, event.again, now, limits)
+    return replace(delivered, records=(*after.records, *delivered.records))

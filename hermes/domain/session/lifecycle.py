@@ -1,0 +1,62 @@
+"""End, reset and preferences of a session."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from hermes.domain.cause import EndCause, StopCause
+from hermes.domain.events import Notice
+from hermes.domain.records import Continued, Ended, Preferred, ResetBlocked
+from hermes.domain.session import calls
+from hermes.domain.session.builder import change_phase, give_up, open_turns, publishing, refuse, then
+from hermes.domain.session.protocol import EndSession, NoteBlocked, ResetSession, SetPreference, Step, TurnLimits
+from hermes.domain.session.reason import with_person
+from hermes.domain.session.state import Phase, Preferences, Session, is_pending
+from hermes.domain.session.turn_stop import cancellation
+from hermes.domain.tool_call import CallOutcome
+
+_PREFERENCES = tuple(field.name for field in fields(Preferences))
+
+
+def end(session: Session, event: EndSession, now: float, _limits: TurnLimits) -> Step:
+    if session.phase == Phase.ENDED:
+        return refuse(session, f"session {session.id} has ended already")
+    failure = cancellation(event, StopCause.SESSION_ENDED)
+    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, StopCause.SESSION_ENDED, now)
+    for turn in open_turns(session):
+        result = give_up(result, turn.id, failure, now, by=event.by)
+    reason = with_person(event.reason, event.who)
+    ended = change_phase(result, Ended(at=now, reason=reason, cause=event.cause))
+    if event.successor is None:
+        return ended
+    return then(ended, Continued(at=now, successor=event.successor, reason=reason))
+
+
+def reset(session: Session, event: ResetSession, now: float, _limits: TurnLimits) -> Step:
+    if not _rests_since(session, event.active_at):
+        return Step(session=session)
+    end = Ended(at=now, reason=event.reason, notice=event.notice, cause=EndCause.RESET)
+    ended = change_phase(Step(session=session), end)
+    return publishing(ended, Notice(session=session.id, text=event.notice)) if event.notice else ended
+
+
+def note_blocked(session: Session, event: NoteBlocked, now: float, _limits: TurnLimits) -> Step:
+    if not _rests_since(session, event.active_at) or session.blocked_by == event.by:
+        return Step(session=session)
+    return then(Step(session=session), ResetBlocked(at=now, by=event.by, reason=event.reason))
+
+
+def _rests_since(session: Session, active_at: float) -> bool:
+    """Return whether the session is idle and no person has written since the decision."""
+    return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
+
+
+def set_preference(session: Session, event: SetPreference, now: float, _limits: TurnLimits) -> Step:
+    if event.name not in _PREFERENCES:
+        return refuse(session, f"there is no preference {event.name!r}; there are {', '.join(_PREFERENCES)}")
+    changes: dict[str, Any] = {event.name: event.value}
+    preferences = replace(session.preferences, **changes)
+    if preferences == session.preferences:
+        return Step(session=session)
+    return then(Step(session=session), Preferred(at=now, preferences=preferences, reason=event.reason))
