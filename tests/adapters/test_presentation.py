@@ -55,6 +55,8 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
             "address": "",
             "cause": "",
             "status": 0,
+            "stop": "",
+            "by": "",
         },
     }
 
@@ -98,5 +100,5 @@ def test_enumerations_and_nested_values_become_plain() -> None:
     )
     encoded_event = presentation.encode(presentation.plain(event))
     assert encoded_event == (
-        b'{"session":"s","turn":"t","failure":{"kind":"policy","message":"no","retry_after_s":null,"address":"","cause":"","status":0}}'
+        b'{"session":"s","turn":"t","failure":{"kind":"policy","message":"no","retry_after_s":null,"address":"","cause":"","status":0,"stop":"","by":""}}'
     )

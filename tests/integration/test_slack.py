@@ -72,7 +72,7 @@ def test_a_stop_is_answered_once_and_leaves_no_sign_of_an_answer(
     waiting = server.say("D1", ANN, "and another")
     server.until(lambda: server.reactions("D1", waiting) == {"eyes"})
     server.slash("D1", ANN, "stop")
-    server.until(lambda: server.asides == [("D1", ANN, "Stopped. 1 message that waited was dropped, too.")])
+    server.until(lambda: server.asides == [("D1", ANN, "Stopped. 1 queued message was dropped.")])
     server.until(lambda: server.reactions("D1", asked) == server.reactions("D1", waiting) == set())
     assert server.violations == []
 

@@ -83,5 +83,5 @@ def test_the_agent_sends_a_file_to_the_thread_once_and_says_when_it_cannot(
     server.scopes.discard("files:write")
     server.say("C1", ANN, wish)
     server.until(lambda: any("report.txt could not be sent" in text for text in server.replies("C1")))
-    assert any("needs the scope files:write" in text for text in server.replies("C1"))
+    assert any("lacks the scope files:write" in text for text in server.replies("C1"))
     assert server.violations == []

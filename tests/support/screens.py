@@ -189,7 +189,7 @@ class Play:
         self._stage.say("How many files are there?")
         eventually(lambda: len(self._model.requests) > asked)
         self._model.on_request = _acting
-        assert "is back" in self._daemon.hermes("restart", "--reason", "new version").stdout
+        assert "has restarted" in self._daemon.hermes("restart", "--reason", "new version").stdout
         self._stage.until("three files")
 
     def _reset(self) -> None:
