@@ -75,12 +75,12 @@ async def _measure(folder: Path) -> dict[str, float]:
         new_turn=lambda: TurnId("none"),
     )
     ids = iter(range(PROCESSES))
-    desk = ProcessSupervisor.start(
+    session_service = ProcessSupervisor.start(
         services, new_id=lambda: f"proc_{next(ids):012x}", restart_policy=RestartIntensity(), name="processes"
     )
     try:
         began = time.perf_counter()
-        await _start_all(desk)
+        await _start_all(session_service)
         started_s = time.perf_counter() - began
         while any(row.heartbeats < 8 for row in board):  # the first samples also read the ports  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -94,7 +94,7 @@ async def _measure(folder: Path) -> dict[str, float]:
         look_s = await asyncio.to_thread(_one_look, host, handles)
     finally:
         await threads.call(lambda: _kill_all(host, board))
-        await desk.stop(block=False)
+        await session_service.stop(block=False)
         await threads.close()
         await journal.close()
         engine.close()
@@ -107,7 +107,7 @@ async def _measure(folder: Path) -> dict[str, float]:
     }
 
 
-async def _start_all(desk: Any) -> None:
+async def _start_all(session_service: Any) -> None:
     order = ProcessOrder(
         session=_SESSION.id,
         command="sleep 3600",
@@ -117,7 +117,7 @@ async def _start_all(desk: Any) -> None:
     )
     for _ in range(0, PROCESSES, AT_ONCE):
         asked = [
-            desk.ask(StartProcess(order=order, session=_SESSION, root=_SESSION.id), block=False)
+            session_service.ask(StartProcess(order=order, session=_SESSION, root=_SESSION.id), block=False)
             for _ in range(AT_ONCE)
         ]
         for each in asked:

@@ -1,6 +1,6 @@
 """The board: what is known of every background process at this moment. One list, which everybody is shown.
 
-Each process's actor writes its own row and nobody else's; the desk adds and removes rows. On the loop only.
+Each process's actor writes its own row and no other; the supervisor adds and removes rows. On the loop only.
 """
 
 from __future__ import annotations

@@ -86,14 +86,14 @@ class NoticeSender:
     def announce(self, announcement: Announcement, then: Callable[[HermesError | None], None]) -> None:
         self._begin(self._announce(announcement), announcement.id, then)
 
-    def _begin(self, context: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
-        task = asyncio.create_task(self._run(context, name, then), name=f"courier {name}")
+    def _begin(self, work: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
+        task = asyncio.create_task(self._run(work, name, then), name=f"notice {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, context: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
+    async def _run(self, work: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
         try:
-            await context
+            await work
         except HermesError as error:
             then(error)
         except Exception as error:  # noqa: BLE001 - the outermost edge of a task: whoever waits must hear of it

@@ -1,4 +1,4 @@
-"""The desk of background processes: starts them, finds those of an earlier daemon, and looks at all of them at once.
+"""Supervisor of background processes: starts them, adopts those of an earlier daemon, and samples all in one pass.
 
 A process is in the store before it runs: whatever is killed when, the next daemon knows what to look for. Each has an
 actor, which is restarted when it crashes; the process does not notice. One pass over the machine every few seconds
@@ -160,7 +160,7 @@ class ProcessSupervisor(LoopActor):
     def _restore(self, records: tuple[ProcessRecord, ...]) -> None:
         board = self._services.board
         known = {record.id for record in records}
-        for row in board:  # of an earlier life of this desk: it may know more than the store, but not of more
+        for row in board:  # of an earlier run of this supervisor: it may know more than the store, but not of more
             if row.record.id not in known:
                 board.drop(row.record.id)
         for record in records:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ReadSnapshot:
-    """One at the disk. It counts for as long as somebody holds it."""
+    """Marker of a read of the store. Sessions that leave memory while it is held outdate what it found."""
 
     __slots__ = ("__weakref__", "departed")
 

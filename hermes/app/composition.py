@@ -39,8 +39,8 @@ from hermes.app.factories.agent import (
     folders_of,
     make_agent,
     make_models,
-    make_workshop,
     output_retention,
+    prepare_turn,
 )
 from hermes.app.factories.chat import (
     DELIVERY,
@@ -48,7 +48,7 @@ from hermes.app.factories.chat import (
     delivery_spec,
     keep_homes_posted,
     make_adapters,
-    make_office,
+    make_chat_services,
     make_watch,
     tell_left,
 )
@@ -147,7 +147,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         for adapter in adapters:
             workers.push_async_callback(adapter.close)
         deliver = partial(_hand_to_delivery, children)
-        desk = SessionService(
+        sessions = SessionService(
             directory=lambda: children["directory"],
             journal=journal,
             clock=wall_clock.wall,
@@ -161,7 +161,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 config,
                 home,
                 children=children,
-                sessions=desk,
+                sessions=sessions,
                 journal=journal,
                 hub=hub,
                 deliver=deliver,
@@ -174,12 +174,12 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         workers.push_async_callback(sandbox.close)
         workshop = Prepared(
             partial(
-                make_workshop,
+                prepare_turn,
                 config,
                 home,
                 environ,
                 search=search,
-                desk=desk,
+                sessions=sessions,
                 processes=processes.front,
                 sandbox=sandbox,
                 tell=from_thread(partial(announce, hub, journal, OutboxService(journal, deliver))),
@@ -213,7 +213,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             sandbox=sandbox.status,
         )
         commands = CommandService(
-            desk,
+            sessions,
             new_turn_id=_new_turn_id,
             clock=wall_clock.wall,
             models=agent.runner.model_names,
@@ -224,7 +224,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             prompt_files=TrustedPromptFiles(config, home, folders),
         )
         outbox = OutboxService(journal, deliver)
-        office = make_office(adapters, sessions=desk, outbox=outbox)
+        chat_services = make_chat_services(adapters, sessions=sessions, outbox=outbox)
         directory = DirectoryConfiguration(children, directory_settings(config))
         root = _start_actors(
             workers,
@@ -237,18 +237,18 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             processes=processes,
             directory=directory,
             deliver=deliver,
-            tell_left=partial(tell_left, office.homes),
+            tell_left=partial(tell_left, chat_services.homes),
             resets=api,  # an embedded daemon does not reset sessions
             chat=[
-                delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=office.pairing),
+                delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=chat_services.pairing),
                 *(
                     adapter_spec(
                         adapter,
                         config=config,
-                        sessions=desk,
+                        sessions=sessions,
                         outbox=outbox,
                         commands=commands,
-                        pairing=office.pairing,
+                        pairing=chat_services.pairing,
                         new_turn_id=_new_turn_id,
                         reception=make_reception(adapter, config, home, environ),
                     )
@@ -262,17 +262,19 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         reach("start: actors there")
 
         ports = {
-            "sessions": desk,
+            "sessions": sessions,
             "commands": commands,
             "hub": hub,
             "operations": operations,
             "processes": processes.front,
             "new_turn_id": _new_turn_id,
             "clock": wall_clock.wall,
-            "keys": KeyService(desk, wall_clock.wall),
+            "keys": KeyService(sessions, wall_clock.wall),
         }
         imported = await importing
-        admin = imported.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
+        admin = imported.AdminServer(
+            home.socket, chat_services=chat_services, workdirs=_workdirs(home, folders), **ports
+        )
         await admin.start()
         servers.push_async_callback(admin.stop, _GRACE_S)
         api_server = None
@@ -294,22 +296,22 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
-        servers.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        servers.push_async_callback(_end, asyncio.create_task(operations.pulse(sessions.round_trip), name="pulse"))
         servers.push_async_callback(
             _end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox")
         )
         if boot_record is not None:
-            retention = output_retention(config, folders, desk.conversation, processes.front)
+            retention = output_retention(config, folders, sessions.conversation, processes.front)
             servers.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
-            watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
+            watch = make_watch(chat_services, sessions=sessions, processes=processes.front, operations=operations)
             back = banner(boot_record.boot, config) if boot_record is not None else ""
-            telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
+            telling = keep_homes_posted(chat_services.homes, watch, name=f"back:{engine.epoch}", text=back)
             servers.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
         shutdown = DaemonShutdown(
             config=config,
             operations=operations,
-            desk=desk,
+            sessions=sessions,
             runner=agent.runner,
             children=children,
             processes=processes.front,
@@ -318,14 +320,14 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             close_workers=workers.aclose,
             write_clean_marker=boot_record.write_clean_marker if boot_record is not None else _write_no_marker,
             api=api_server,
-            homes=office.homes if adapters else None,
+            homes=chat_services.homes if adapters else None,
         )
         daemon = Daemon(
             home=home,
             config=config,
             environ=environ,
             operations=operations,
-            desk=desk,
+            sessions=sessions,
             agent=agent,
             root=root,
             children=children,

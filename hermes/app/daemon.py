@@ -43,7 +43,7 @@ class Daemon:
     config: Config
     environ: Mapping[str, str]
     operations: DaemonOperations
-    desk: SessionService
+    sessions: SessionService
     agent: AgentParts
     root: ActorRef[RootActor]
     children: Children
@@ -93,7 +93,7 @@ class Daemon:
             configure_logging(new.log, self.home)
         if self.api is not None:
             self.api.set_cors_origins(new.api.cors_origins)
-        self.desk.max_waiting = new.sessions.max_waiting
+        self.sessions.max_waiting = new.sessions.max_waiting
         self.processes.settings = process_settings(new)
         self.directory.set(directory_settings(new, take_up=True))
         self.rules.settings = reset_settings(new, self.environ)

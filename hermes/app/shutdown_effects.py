@@ -44,7 +44,7 @@ _GRACE_S = 1.0
 class DaemonShutdown(ShutdownEffects):
     config: Config  # a reload replaces it
     operations: DaemonOperations
-    desk: SessionService
+    sessions: SessionService
     runner: AgentRunner
     children: Children
     processes: ProcessService
@@ -77,7 +77,7 @@ class DaemonShutdown(ShutdownEffects):
                 reach("stop: asked")
                 self.operations.set_stopping(request)
             case Action.CLOSE_INTAKE:
-                self.desk.close("the daemon is stopping")
+                self.sessions.close("the daemon is stopping")
                 if self.api is not None:
                     self.api.close_intake()
                 reach("stop: intake closed")
@@ -93,7 +93,7 @@ class DaemonShutdown(ShutdownEffects):
             case ShutdownStage.MARK_SESSIONS | ShutdownStage.MARK_NEW_TURNS:
                 return _chats(await self._mark_sessions(state.request))
             case ShutdownStage.AWAIT_INTAKE:
-                while self.desk.waiting:  # noqa: ASYNC110 - a few messages that are on their way to disk
+                while self.sessions.waiting:  # noqa: ASYNC110 - a few messages that are on their way to disk
                     await asyncio.sleep(_POLL_S)
             case ShutdownStage.NOTIFY_HOMES:
                 reach("stop: marked")

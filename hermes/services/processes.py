@@ -37,7 +37,7 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
     def __init__(
         self,
         *,
-        desk: Callable[[], ActorRef[Any]],
+        supervisor: Callable[[], ActorRef[Any]],
         host: ProcessHost,
         threads: HostThreads,
         board: ProcessRegistry,
@@ -45,7 +45,7 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
         clock: Clock,
         settings: ProcessSettings,
     ) -> None:
-        self._supervisor = desk
+        self._supervisor = supervisor
         self._host = host
         self._threads = threads
         self._registry = board

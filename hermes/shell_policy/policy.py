@@ -125,9 +125,9 @@ def _question(found: list[tuple[str, str, str]], rules: tuple[str, ...]) -> Gate
     )
 
 
-def inside_rules(*, own_directory: bool) -> frozenset[str]:
+def inside_rules(*, conversation_directory: bool) -> frozenset[str]:
     """Return the rules that need approval inside the sandbox: loss of a person's work in their project."""
-    return frozenset() if own_directory else _LOSES_WORK
+    return frozenset() if conversation_directory else _LOSES_WORK
 
 
 def path_gate(

@@ -54,7 +54,7 @@ class ToolResult:
 
 
 Run: TypeAlias = Callable[..., Awaitable[ToolResult | str]]
-Decide: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Gate]  # pure and quick: it runs on the event loop
+Decide: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Gate]  # may read the disk: call it in a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

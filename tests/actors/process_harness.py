@@ -212,7 +212,7 @@ class ProcessHarness:
             publish=self.published.append,
         )
         self.front = ProcessService(
-            desk=lambda: self.desk,
+            supervisor=lambda: self.desk,
             host=self.host,
             threads=self.threads,
             board=self.board,

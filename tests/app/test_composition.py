@@ -46,7 +46,7 @@ async def test_restarted_directory_resumes_interrupted_turns(
             message = EncodedMessage(json.dumps({"role": "user", "content": "say here I am"}).encode())
             session, turn = SessionId("s"), TurnId("t1")
             source = Source(platform="api")
-            await daemon.desk.submit(Submission(turn=turn, messages=(message,), source=source, session=session))
+            await daemon.sessions.submit(Submission(turn=turn, messages=(message,), source=source, session=session))
             await model.server.until(lambda: len(model.requests) == 1)
             model.on_request = lambda _: None
 
@@ -102,12 +102,12 @@ async def test_old_outputs_of_ended_conversation_are_removed(
     async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
         files = {}
         for name in ("open", "over"):
-            await daemon.desk.begin(Source(platform="api"), session=SessionId(name))
+            await daemon.sessions.begin(Source(platform="api"), session=SessionId(name))
             files[name] = home.data_dir / "work" / name / "outputs" / "call.txt"
             files[name].parent.mkdir(parents=True)
             files[name].touch()
             os.utime(files[name], (1.0, 1.0))
-        await daemon.desk.end(SessionId("over"), "it is over")
+        await daemon.sessions.end(SessionId("over"), "it is over")
         await until(lambda: not files["over"].exists())
         assert files["open"].exists()
         await daemon.stop(StopRequest(reason="the test is over"))

@@ -167,7 +167,7 @@ def questions(*, inside: bool) -> list[str]:
     asked = []
     for tool, text in CALLS:
         if tool == "terminal":
-            only = inside_rules(own_directory=False) if inside else None
+            only = inside_rules(conversation_directory=False) if inside else None
             gate = decide(
                 text, cwd=work, deny=(), mode="manual", granted=(), targets=link_targets, only=only, **place
             )

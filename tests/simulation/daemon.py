@@ -311,7 +311,7 @@ class SimulatedDaemon:
         self._threads = cast("Any", VirtualThreads(loop=self.loop, delay=self._outside.disk.delay_s))
         self._board = ProcessRegistry()
         self.processes = ProcessService(
-            desk=lambda: self.children[PROCESSES],
+            supervisor=lambda: self.children[PROCESSES],
             host=self._machine,
             threads=self._threads,
             board=self._board,
@@ -356,7 +356,7 @@ class SimulatedDaemon:
         return DaemonShutdown(
             config=Config(),
             operations=cast("Any", SimpleNamespace(set_stopping=lambda _: None, has_service_manager=False)),
-            desk=self.desk,
+            sessions=self.desk,
             runner=self.agent,
             children=self.children,
             processes=self.processes,

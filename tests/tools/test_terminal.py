@@ -49,7 +49,7 @@ class TerminalHarness:
     def tool(self) -> Tool:
         return terminal_tool(TerminalSettings(**self.settings), self.decide, self.background, self.sandbox)
 
-    def decide(self, command: str, cwd: str, *, work: str, inside: bool, own_directory: bool) -> Gate:
+    def decide(self, command: str, cwd: str, *, work: str, inside: bool, conversation_directory: bool) -> Gate:
         self.asked.append((command, cwd))
         return Gate(verdict=Verdict.ASK)
 

@@ -20,9 +20,11 @@ PAIRED_ROLES = (Role.GUEST, Role.USER)  # admins are set in the configuration
 
 
 class ChatApi:
-    def __init__(self, service: Service, office: ChatServices, workdirs: WorkingDirectories | None = None) -> None:
+    def __init__(
+        self, service: Service, chat_services: ChatServices, workdirs: WorkingDirectories | None = None
+    ) -> None:
         self._service = service
-        self._office = office
+        self._chat_services = chat_services
         self._workdirs = workdirs
 
     def table(self) -> list[tuple[web.RouteDef, str]]:
@@ -43,7 +45,7 @@ class ChatApi:
         ]
 
     async def pairing(self, _request: web.Request) -> web.Response:
-        book = await self._office.pairing.book()
+        book = await self._chat_services.pairing.book()
         pending = [
             {"platform": each.platform, "user": each.user, "name": each.name, "at": each.at} for each in book.pending
         ]
@@ -53,34 +55,34 @@ class ChatApi:
 
     async def approve(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
-        platform, code = self._office.check(_text(body, "platform")), _text(body, "code")
-        approved = await self._office.pairing.approve(platform, code, _role(body.get("role", Role.GUEST)))
+        platform, code = self._chat_services.check(_text(body, "platform")), _text(body, "code")
+        approved = await self._chat_services.pairing.approve(platform, code, _role(body.get("role", Role.GUEST)))
         return json_response({"approved": presentation.plain(approved)})
 
     async def set_role(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
         platform, user, role = _text(body, "platform"), _text(body, "user"), _role(body.get("role"))
         return json_response(
-            {"approved": presentation.plain(await self._office.pairing.set_role(platform, user, role))}
+            {"approved": presentation.plain(await self._chat_services.pairing.set_role(platform, user, role))}
         )
 
     async def revoke(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
         platform, user = _text(body, "platform"), _text(body, "user")
-        left_home = await self._office.revoke(platform, user)
+        left_home = await self._chat_services.revoke(platform, user)
         return json_response({"revoked": {"platform": platform, "user": user, "left_home": left_home}})
 
     async def post(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
         name, text = _text(body, "id"), _text(body, "text", most=_MAX_TEXT)
         platform, chat, thread = (_text(body, field, least=0) for field in ("platform", "chat", "thread"))
-        place = await self._office.address(platform, chat, thread)
-        await self._office.post(name, place, text)
+        place = await self._chat_services.address(platform, chat, thread)
+        await self._chat_services.post(name, place, text)
         return json_response({"id": name, "place": presentation.plain(place)}, status=202)
 
     async def progress(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
-        return json_response({"id": name, **await self._office.progress(name)})
+        return json_response({"id": name, **await self._chat_services.progress(name)})
 
     async def workdir(self, request: web.Request) -> web.Response:
         """Set the directory of a session that may not exist yet. A conversation that has one keeps it."""

@@ -50,7 +50,7 @@ class AdminServer:
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         keys: KeyService,
-        office: ChatServices | None = None,
+        chat_services: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
     ) -> None:
         self._path = socket_path
@@ -62,7 +62,7 @@ class AdminServer:
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._keys = keys
-        self._office = office
+        self._chat_services = chat_services
         self._workdirs = workdirs
         self._lifetime: Lifetime | None = None
         self._listener: Listener | None = None
@@ -87,7 +87,7 @@ class AdminServer:
             lifetime=self._lifetime,
             platform="cli",
         )
-        chat = None if self._office is None else ChatApi(service, self._office, self._workdirs)
+        chat = None if self._chat_services is None else ChatApi(service, self._chat_services, self._workdirs)
         routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]
         self._listener = Listener(
             application(routes, owner.check, point_to_the_list),

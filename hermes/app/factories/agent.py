@@ -181,27 +181,27 @@ def output_retention(
 # ---------------------------------------------------------------- put together
 
 
-def make_workshop(
+def prepare_turn(
     config: Config,
     home: Home,
     environ: Mapping[str, str],
     *,
     search: SearchService,
-    desk: SessionService,
+    sessions: SessionService,
     processes: BackgroundProcesses,
     sandbox: SandboxOpener,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
-    from hermes.app.factories import turn_environment as workshop  # noqa: PLC0415 - slow, and not needed before the first turn
+    from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
 
-    return workshop.make_workshop(
+    return turn_environment.make_turn_environment(
         config,
         home,
         environ,
         search=search.search,
-        messages=desk.around,
-        recent=desk.recent,
-        heads=desk.heads,
+        messages=sessions.around,
+        recent=sessions.recent,
+        heads=sessions.heads,
         processes=processes,
         clock=wall,
         sandbox=sandbox,

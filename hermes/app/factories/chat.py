@@ -44,7 +44,7 @@ def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapte
     return [adapter for adapter in made if adapter is not None]
 
 
-def make_office(adapters: Sequence[ChatAdapter], *, sessions: Sessions, outbox: Outbox) -> ChatServices:
+def make_chat_services(adapters: Sequence[ChatAdapter], *, sessions: Sessions, outbox: Outbox) -> ChatServices:
     platforms = [adapter.platform.name for adapter in adapters]
     return ChatServices(
         platforms=platforms,
@@ -56,10 +56,10 @@ def make_office(adapters: Sequence[ChatAdapter], *, sessions: Sessions, outbox: 
 
 
 def make_watch(
-    office: ChatServices, *, sessions: Sessions, processes: ProcessList, operations: Operations
+    chat_services: ChatServices, *, sessions: Sessions, processes: ProcessList, operations: Operations
 ) -> HomeWatch:
     return HomeWatch(
-        office.homes,
+        chat_services.homes,
         sessions=sessions,
         processes=processes,
         actors=operations.actors,

@@ -57,7 +57,7 @@ async def open_processes(
 ) -> AsyncIterator[ProcessParts]:
     host, threads, board = LinuxProcessHost(home.data_dir / "processes"), HostThreads(), ProcessRegistry()
     front = ProcessService(
-        desk=lambda: children[NAME],
+        supervisor=lambda: children[NAME],
         host=host,
         threads=threads,
         board=board,

@@ -66,7 +66,7 @@ class PreparedTurn:
     build_prompt: Callable[[ModelJob, Path], str]  # reads files: in a thread
 
 
-def make_workshop(
+def make_turn_environment(
     config: Config,
     home: Home,
     environ: Mapping[str, str],
@@ -175,7 +175,7 @@ def make_toolbox(
 def _command_gate(config: Config, workplace: Workplace, secrets: tuple[str, ...], command: str, cwd: str) -> Gate:
     """Return the gate for input to a running process."""
     work = workplace.default_cwd
-    return _gate(config, workplace, secrets, command, cwd, work=work, inside=False, own_directory=False)
+    return _gate(config, workplace, secrets, command, cwd, work=work, inside=False, conversation_directory=False)
 
 
 def _gate(
@@ -187,12 +187,12 @@ def _gate(
     *,
     work: str,
     inside: bool,
-    own_directory: bool,
+    conversation_directory: bool,
 ) -> Gate:
     return decide(
         command,
         cwd=cwd or work or "/",
-        only=inside_rules(own_directory=own_directory) if inside else None,
+        only=inside_rules(conversation_directory=conversation_directory) if inside else None,
         home=HOME if inside else workplace.home,
         hermes_home=workplace.hermes_home,
         deny=config.approvals.deny,

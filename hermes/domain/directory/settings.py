@@ -16,4 +16,4 @@ class DirectorySettings:
     seen_for_s: float
     take_up: bool = True  # sessions with open work are activated without waiting for a message
     hold: HoldCause = HoldCause.NONE  # why their interrupted turns wait for the person's next message
-    resume_per_s: float = 1000.0  # sessions to activate per second
+    resume_per_s: float = 50.0  # sessions to activate per second

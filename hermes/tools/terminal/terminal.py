@@ -41,7 +41,7 @@ StartBackground = Callable[[BackgroundCommand], Awaitable[str]]
 
 
 class Decide(Protocol):
-    def __call__(self, command: str, cwd: str, *, work: str, inside: bool, own_directory: bool) -> Gate:
+    def __call__(self, command: str, cwd: str, *, work: str, inside: bool, conversation_directory: bool) -> Gate:
         """Judge a command.
 
         `cwd` is empty if the command has none, `work` is the working directory. `inside`: it runs in the sandbox.
@@ -64,7 +64,7 @@ def terminal_tool(
         cwd = shell.directory(context, arguments.get("workdir", ""), inside=inside)
         work = settings.work_of(context.folder, context.role)
         own = Path(work).parent == context.folder
-        found = decide(arguments["command"], cwd, work=work, inside=inside, own_directory=own)
+        found = decide(arguments["command"], cwd, work=work, inside=inside, conversation_directory=own)
         if shell.boxed and outside:
             return _outside_gate(found)
         return joined_gate(found, shell.network_gate(arguments.get("network_hosts") or (), context.role))
