@@ -239,7 +239,7 @@ def test_a_mere_copy_of_the_store_can_be_restored_too(tmp_path: Path) -> None:
 def test_an_older_store_is_refused_where_no_way_leads_from_it(tmp_path: Path) -> None:
     make_older(tmp_path / "older")
     home = a_home(tmp_path / "home")
-    with pytest.raises(Exception, match="no way from format"):
+    with pytest.raises(Exception, match="cannot migrate format"):
         put_back(home, tmp_path / "older", untrusted=True)
     assert speaks_of(home, "first")
 
