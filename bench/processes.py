@@ -1,8 +1,8 @@
 """Cost of supervising 1,000 background processes, with real shims, commands, actors and store.
 
 The commands sleep. The CPU time is that of this process, which does the work of the daemon: one sample of the machine
-every five seconds, a heartbeat to each actor, and sometimes the listening ports. The CPU time of the shims is
-separate.
+every five seconds, a heartbeat from each actor to the directory, and sometimes the listening ports. The CPU time of
+the shims is separate.
 """
 
 from __future__ import annotations
@@ -14,22 +14,30 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from loguru import logger
 
+from hermes.actors.after_reset import AfterReset
+from hermes.actors.directory import SessionDirectory
 from hermes.actors.journal import ActorJournal
 from hermes.actors.process_registry import ProcessRegistry
 from hermes.actors.process_services import HostThreads, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
 from hermes.actors.process_supervisor import ProcessSupervisor, StartProcess
+from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.app.os_process import raise_descriptor_limit
+from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.process.process import Handle
+from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase, Session
+from hermes.ports.given import IdSource
 from hermes.ports.processes import ProcessOrder
 from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import look_at
 from hermes.processes.table import TICKS_PER_S
+from hermes.services.event_hub import EventHub
+from hermes.services.processes import ProcessService
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.supervision.policy import RestartIntensity
 from tests.processes.stage import ProcessFixture
@@ -48,6 +56,11 @@ _SESSION = Session(
     active_at=0,
     next_seq=Seq(1),
     platform="cli",
+)
+
+
+_DIRECTORY = DirectorySettings(
+    idle_after_s=3600.0, max_live=100, limits=TurnLimits(), memory_limit_bytes=0, seen_for_s=86400.0
 )
 
 
@@ -73,14 +86,25 @@ async def _measure(folder: Path) -> dict[str, float]:
         notices=NoticeLimit(),
         settings=lambda: settings,
         new_turn=lambda: TurnId("none"),
+        send_heartbeat=lambda heartbeat: directory.tell(heartbeat),  # noqa: PLW0108 - made below
     )
+    front = ProcessService(
+        supervisor=lambda: supervisor,
+        host=host,
+        threads=threads,
+        board=board,
+        journal=journal,
+        clock=time.time,
+        settings=settings,
+    )
+    directory = _start_directory(journal, front)
     ids = iter(range(PROCESSES))
-    session_service = ProcessSupervisor.start(
+    supervisor = ProcessSupervisor.start(
         services, new_id=lambda: f"proc_{next(ids):012x}", restart_policy=RestartIntensity(), name="processes"
     )
     try:
         began = time.perf_counter()
-        await _start_all(session_service)
+        await _start_all(supervisor)
         started_s = time.perf_counter() - began
         while any(row.heartbeats < 8 for row in board):  # the first samples also read the ports  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -90,11 +114,12 @@ async def _measure(folder: Path) -> dict[str, float]:
         await asyncio.sleep(BEATS * HEARTBEAT_S)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         shims = await asyncio.to_thread(_shim_ticks, handles) - shims
-        fresh = sum(time.time() - row.view.heartbeat_at < 2 * HEARTBEAT_S for row in board)
+        fresh = sum(time.time() - view.heartbeat_at < 2 * HEARTBEAT_S for view in front.views())
         look_s = await asyncio.to_thread(_one_look, host, handles)
     finally:
         await threads.call(lambda: _kill_all(host, board))
-        await session_service.stop(block=False)
+        await supervisor.stop(block=False)
+        await directory.stop(block=False)
         await threads.close()
         await journal.close()
         engine.close()
@@ -107,7 +132,25 @@ async def _measure(folder: Path) -> dict[str, float]:
     }
 
 
-async def _start_all(session_service: Any) -> None:
+def _start_directory(journal: ActorJournal, front: ProcessService) -> Any:
+    """The session that started the processes is not in memory: the directory receives its heartbeats."""
+    rules = ResetRules(ResetSettings(), processes=front, clock=time.time, steady=time.monotonic, pulse=time.monotonic)
+    return SessionDirectory.start(
+        settings=_DIRECTORY,
+        journal=journal,
+        agent=cast("Any", None),
+        hub=EventHub(),
+        clock=time.time,
+        identity=IdSource(session=_fail, turn=_fail),
+        restart_policy=RestartIntensity(),
+        memory_bytes=lambda: 0,
+        resets=rules,
+        was_reset=AfterReset(journal=journal, end_process=_fail),
+        name="directory",
+    )
+
+
+async def _start_all(supervisor: Any) -> None:
     order = ProcessOrder(
         session=_SESSION.id,
         command="sleep 3600",
@@ -117,7 +160,7 @@ async def _start_all(session_service: Any) -> None:
     )
     for _ in range(0, PROCESSES, AT_ONCE):
         asked = [
-            session_service.ask(StartProcess(order=order, session=_SESSION, root=_SESSION.id), block=False)
+            supervisor.ask(StartProcess(order=order, session=_SESSION, root=_SESSION.id), block=False)
             for _ in range(AT_ONCE)
         ]
         for each in asked:

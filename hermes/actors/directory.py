@@ -54,6 +54,7 @@ from hermes.domain.ids import SessionId
 from hermes.domain.listing import some
 from hermes.domain.operations import ForgetSeen, Restore, SetAside
 from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.builder import given_up, open_turns
@@ -177,16 +178,16 @@ class SessionDirectory(LoopActor):
                 self._sweep()
             case HermesError():
                 raise message
-            case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave():
-                self._on_session_report(message)
+            case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave() | Heartbeat():
+                self._on_report(message)
             case Granted() | Revoked() | ApproverPlaces():
                 self._on_shared_fact(message)
             case _:
                 return self._on_request(message)
         return None
 
-    def _on_session_report(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave) -> None:
-        """Handle what a session reports about itself."""
+    def _on_report(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave | Heartbeat) -> None:
+        """Handle what a session reports about itself, or a process actor to its session."""
         match message:
             case Born():
                 self._registry.is_born(message.session)
@@ -198,6 +199,9 @@ class SessionDirectory(LoopActor):
                 self._registry.stays(message.session, self._clock())
             case MayLeave():
                 self._registry.dismiss(message.session)
+            case Heartbeat():
+                if not self._registry.tell_live(message.process.session, message):
+                    self._services.resets.receive(message)
 
     def _on_shared_fact(self, message: Granted | Revoked | ApproverPlaces) -> None:
         """Handle facts that count in all sessions."""

@@ -1,7 +1,7 @@
-"""Process actor: finds one background process, takes its heartbeats, records its end and notifies its conversation.
+"""Process actor: finds one background process, sends its heartbeats, records its end and notifies its conversation.
 
 The process runs under its shim and does not depend on this actor: after a crash or a restart, another actor finds it.
-A process descriptor of the kernel signals the end immediately; without one, the next heartbeat shows it. The end is
+A process descriptor of the kernel signals the end immediately; without one, the next sample shows it. The end is
 on disk before it is published. Then the conversation is notified, if it asked for that. The notice has a fixed
 inbound id, so it arrives exactly once, and it waits for the end of a running turn.
 """
@@ -26,8 +26,8 @@ from hermes.domain.events import ProcessEnded
 from hermes.domain.ids import InboundKey
 from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import PutProcess
-from hermes.domain.process.process import Chunk, Handle, Heartbeat, Lost, ProcessEnd
-from hermes.domain.process.process_record import ProcessRecord
+from hermes.domain.process.process import Chunk, Handle, Lost, ProcessEnd, ProcessSample
+from hermes.domain.process.process_record import Heartbeat, ProcessRecord
 from hermes.domain.process.staleness import how_ended
 from hermes.domain.process.state import ProcessRow, ended, lost, with_handle, with_heartbeat, with_record
 from hermes.domain.source import Source
@@ -46,8 +46,8 @@ _WATCHED_AT_ONCE = 1 << 20  # bytes of output scanned in one read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    look: Heartbeat
+class Sampled:
+    sample: ProcessSample
     ports: tuple[int, ...] | None = None
 
 
@@ -137,10 +137,10 @@ class ProcessActor(JournaledActor[None, None]):
 
     def handle(self, message: object) -> None:
         match message:
-            case Looked():
-                self._on_heartbeat(message)
+            case Sampled():
+                self._on_sample(message)
             case _EndSignalled():
-                self._request_heartbeat()
+                self._request_sample()
             case _SearchDone(found=Handle() as handle):
                 self._services.board.put(with_handle(self._row, handle))
                 logger.info("process {} was found again: pid {}", self._id, handle.pid)
@@ -176,7 +176,7 @@ class ProcessActor(JournaledActor[None, None]):
 
     def _on_descriptor(self, descriptor: int | None) -> None:
         if descriptor is None:  # it has ended, or the system has no process descriptors
-            self._request_heartbeat()
+            self._request_sample()
             return
         self._descriptor = descriptor
         asyncio.get_running_loop().add_reader(descriptor, self._on_readable)
@@ -185,26 +185,27 @@ class ProcessActor(JournaledActor[None, None]):
         self._close_descriptor()
         self.tell_self(_EndSignalled())
 
-    def _request_heartbeat(self) -> None:
+    def _request_sample(self) -> None:
         handle = self._row.handle
         if handle is not None and self._row.runs:
-            self._in_thread(lambda: self._services.host.look(handle), lambda look: Looked(look=look))
+            self._in_thread(lambda: self._services.host.look(handle), lambda sample: Sampled(sample=sample))
 
-    def _on_heartbeat(self, looked: Looked) -> None:
+    def _on_sample(self, sampled: Sampled) -> None:
         row, services = self._row, self._services
         if not row.runs or self._ending is not None:
             return
-        look = looked.look
-        if look.end is not None:
-            self._on_end_detected(look.end)
+        sample = sampled.sample
+        if sample.end is not None:
+            self._on_end_detected(sample.end)
             return
-        if not look.alive:
+        if not sample.alive:
             return
-        row = with_heartbeat(row, look, looked.ports, services.clock(), services.settings().heartbeat_s)
+        row = with_heartbeat(row, sample, sampled.ports, services.clock(), services.settings().heartbeat_s)
         services.board.put(row)
+        services.send_heartbeat(Heartbeat(process=row.view))
         if abs(row.view.active_at - self._stored_active_at) >= SAVE_EVERY_S:
             self._store(row.record)
-        if look.output_bytes > self._reached or self._watch.held:
+        if sample.output_bytes > self._reached or self._watch.held:
             self._read_output(None)
 
     # ------------------------------------------------------------ watched output

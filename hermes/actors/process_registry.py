@@ -1,6 +1,7 @@
-"""The board: what is known of every background process at this moment. One list, which everybody is shown.
+"""Registry of background processes: the list that all users see.
 
-Each process's actor writes its own row and no other; the supervisor adds and removes rows. On the loop only.
+The supervisor adds and removes rows, and each process actor writes its own row. A running process is shown as of the
+last heartbeat that was received from its actor, an ended one as its record says. Use it on the loop only.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from contextlib import contextmanager
 
 from hermes.actors.kernel.future import LoopFuture
 from hermes.domain.ids import SessionId
-from hermes.domain.process.process_record import ProcessView
+from hermes.domain.process.process_record import Heartbeat, ProcessView
 from hermes.domain.process.state import ProcessRow
 
 
 class ProcessRegistry:
     def __init__(self) -> None:
         self._rows: dict[str, ProcessRow] = {}
+        self._received: dict[str, ProcessView] = {}  # last heartbeats, of running processes; first: as registered
         self._waiting: dict[str, list[LoopFuture]] = {}
         self._hearing: Counter[str] = Counter()
         self.filled = asyncio.Event()  # what ran before this daemon is on it
@@ -32,6 +34,22 @@ class ProcessRegistry:
     def __iter__(self) -> Iterator[ProcessRow]:
         return iter(tuple(self._rows.values()))
 
+    def view(self, process: str) -> ProcessView:
+        return self._shown(self._rows[process])
+
+    def _shown(self, row: ProcessRow) -> ProcessView:
+        return self._received[row.record.id] if row.runs else row.view
+
+    def receive(self, heartbeat: Heartbeat) -> None:
+        """Keep a heartbeat. Called by the session or the directory, never by the sender."""
+        if heartbeat.process.id in self._rows:
+            self._received[heartbeat.process.id] = heartbeat.process
+
+    def register(self, row: ProcessRow) -> None:
+        """Add a process, which is shown like this until its first heartbeat."""
+        self._received[row.record.id] = row.view
+        self.put(row)
+
     def put(self, row: ProcessRow) -> None:
         self._rows[row.record.id] = row
         if not row.runs:
@@ -39,6 +57,7 @@ class ProcessRegistry:
 
     def drop(self, process: str) -> None:
         self._rows.pop(process, None)
+        self._received.pop(process, None)
         self._answer_waiters(process)
 
     def ended(self, process: str) -> LoopFuture:
@@ -75,7 +94,7 @@ class ProcessRegistry:
     def views(self, chosen: Callable[[ProcessRow], bool]) -> tuple[ProcessView, ...]:
         """The oldest first."""
         rows = sorted(filter(chosen, self._rows.values()), key=lambda row: (row.record.started_at, row.record.id))
-        return tuple(row.view for row in rows)
+        return tuple(map(self._shown, rows))
 
     def running(self, root: SessionId | None = None) -> int:
         return sum(row.runs and root in (None, row.record.root) for row in self._rows.values())

@@ -16,6 +16,7 @@ from hermes.actors.process_registry import ProcessRegistry
 from hermes.domain.errors import HermesError
 from hermes.domain.events import Event
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
@@ -131,5 +132,6 @@ class ProcessServices:
     notices: NoticeLimit
     settings: Callable[[], ProcessSettings]
     new_turn: Callable[[], TurnId]
+    send_heartbeat: Callable[[Heartbeat], None]  # to the session, by way of the directory
     redact: Callable[[str], str] = str
     publish: Callable[[Event], None] = lambda _: None

@@ -17,14 +17,14 @@ from loguru import logger
 from hermes.actors.kernel.actor import ActorDied, LoopActor
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
-from hermes.actors.process import Looked, ProcessActor, Silence
+from hermes.actors.process import ProcessActor, Sampled, Silence
 from hermes.actors.process_services import ProcessServices
 from hermes.domain.errors import BadInputError, BadRowError, HermesError
 from hermes.domain.events import ProcessStarted
 from hermes.domain.ids import SessionId
 from hermes.domain.listing import counted
 from hermes.domain.operations import DropProcess, PutProcess
-from hermes.domain.process.process import FailedStart, Handle, Heartbeat, Lost, ProcessSpec
+from hermes.domain.process.process import FailedStart, Handle, Lost, ProcessSample, ProcessSpec
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.process.state import ProcessRow, row_of, summary, with_record
 from hermes.domain.read.reader import Reader
@@ -86,8 +86,8 @@ class _Beat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _LookedAll:
-    looks: dict[str, Heartbeat]
+class _Scan:
+    samples: dict[str, ProcessSample]
     ports: Ports
 
 
@@ -143,9 +143,9 @@ class ProcessSupervisor(LoopActor):
             case _Launched():
                 self._on_launched(message)
             case _Beat():
-                self._request_heartbeats()
-            case _LookedAll():
-                self._forward_heartbeats(message)
+                self._request_scan()
+            case _Scan():
+                self._forward_samples(message)
             case _StartAgain():
                 self._start_actor(message.process)
             case _Forgotten():
@@ -165,7 +165,10 @@ class ProcessSupervisor(LoopActor):
                 board.drop(row.record.id)
         for record in records:
             before = board.get(record.id)
-            board.put(row_of(record, self._services.clock()) if before is None else with_record(before, record))
+            if before is None:
+                board.register(row_of(record, self._services.clock()))
+            else:
+                board.put(with_record(before, record))
             if board[record.id].runs or board[record.id].owes_a_word:
                 self._start_actor(record.id)
         running = sum(record.ended_at is None for record in records)
@@ -204,7 +207,7 @@ class ProcessSupervisor(LoopActor):
             active_at=now,
             role=order.role,
         )
-        self._services.board.put(row_of(record, now))
+        self._services.board.register(row_of(record, now))
         self._replies[record.id] = reply
         self._services.journal.commit(
             (PutProcess(record=record),),
@@ -258,12 +261,12 @@ class ProcessSupervisor(LoopActor):
         record = replace(row.record, pid=outcome.pid)
         now = self._services.clock()
         row = replace(with_record(row, record), handle=outcome, heartbeats=1)
-        board.put(replace(row, view=replace(row.view, heartbeat_at=now, active_at=now)))
+        board.register(replace(row, view=replace(row.view, heartbeat_at=now, active_at=now)))
         self._services.journal.commit((PutProcess(record=record),), _log_error)
         self._start_actor(record.id)
         logger.info("process {} of session {} started: pid {}", record.id, record.session, record.pid)
         self._services.publish(ProcessStarted(session=record.session, process=record.id, command=record.command))
-        reply.settle(board[record.id].view)
+        reply.settle(board.view(record.id))
 
     # ------------------------------------------------------------ actors
 
@@ -287,28 +290,28 @@ class ProcessSupervisor(LoopActor):
 
     # ------------------------------------------------------------ the look at them all
 
-    def _request_heartbeats(self) -> None:
+    def _request_scan(self) -> None:
         self._forget_old()
         self._beats += 1
         rows = [row for row in self._services.board if row.runs and row.handle is not None]
         if not rows:
-            self._schedule_heartbeat()
+            self._schedule_scan()
             return
         handles = [row.handle for row in rows if row.handle is not None]
         often = self._beats % PORTS_EVERY == 0
         dear = [row.handle for row in rows if row.handle is not None and (often or row.heartbeats < PORTS_EVERY)]
         host = self._services.host
-        self._in_thread(lambda: _take_heartbeats(host, handles, dear), lambda found, error: error or found)
+        self._in_thread(lambda: _scan(host, handles, dear), lambda found, error: error or found)
 
-    def _forward_heartbeats(self, looked: _LookedAll) -> None:
-        for process, look in looked.looks.items():
+    def _forward_samples(self, scan: _Scan) -> None:
+        for process, sample in scan.samples.items():
             ref = self._actors.get(process)
             if ref is not None:
                 with suppress(ActorDeadError):  # its death notice is on the way
-                    ref.tell(Looked(look=look, ports=looked.ports.get(process)))
-        self._schedule_heartbeat()
+                    ref.tell(Sampled(sample=sample, ports=scan.ports.get(process)))
+        self._schedule_scan()
 
-    def _schedule_heartbeat(self) -> None:
+    def _schedule_scan(self) -> None:
         self.tell_later(self._services.settings().heartbeat_s, _Beat())
 
     # ------------------------------------------------------------ forgetting
@@ -376,9 +379,9 @@ def _is_there(reader: Reader, session: SessionId) -> bool:
         return True
 
 
-def _take_heartbeats(host: ProcessHost, handles: list[Handle], dear: list[Handle]) -> _LookedAll:
+def _scan(host: ProcessHost, handles: list[Handle], dear: list[Handle]) -> _Scan:
     """Blocking."""
-    return _LookedAll(looks=host.look_all(handles), ports=host.ports(dear) if dear else {})
+    return _Scan(samples=host.look_all(handles), ports=host.ports(dear) if dear else {})
 
 
 def _log_error(error: HermesError | None) -> None:

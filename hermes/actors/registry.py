@@ -117,6 +117,14 @@ class SessionRegistry:
         except ActorDeadError:  # its death notice is on the way; the mail waits for what becomes of it
             self._away.setdefault(session, []).append(post)
 
+    def tell_live(self, session: SessionId, message: object) -> bool:
+        """Send a message to a session in memory, which does not count as use. Return whether there is one."""
+        entry = self._live.get(session)
+        if entry is None or not entry.ref.is_alive():
+            return False
+        entry.ref.tell(message)
+        return True
+
     # ------------------------------------------------------------ out
 
     def dismiss(self, session: SessionId, mail: Iterable[Post] = ()) -> None:

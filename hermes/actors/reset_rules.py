@@ -12,7 +12,7 @@ from math import isinf
 
 from hermes.domain.access.api_key import surface_of
 from hermes.domain.ids import SessionKey
-from hermes.domain.process.process_record import ProcessView
+from hermes.domain.process.process_record import Heartbeat, ProcessView
 from hermes.domain.process.staleness import StalenessSettings, lasting
 from hermes.domain.process.staleness import explain as explain_process
 from hermes.domain.reset_policy import (
@@ -33,7 +33,7 @@ from hermes.domain.session.protocol import ResetSession
 from hermes.domain.session.state import Phase, Session, is_pending, root_of
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
-from hermes.ports.processes import Processes
+from hermes.ports.processes import HeartbeatReceiver
 
 GRACE_S = 1800.0  # after somebody came back to a session
 LATE_S = 25.0  # between two looks at the clock, which come every 20 s: less than makes a heartbeat stale
@@ -48,7 +48,7 @@ class ResetSettings:
 
 class ResetRules:
     def __init__(
-        self, settings: ResetSettings, *, processes: Processes, clock: Clock, steady: Clock, pulse: Clock
+        self, settings: ResetSettings, *, processes: HeartbeatReceiver, clock: Clock, steady: Clock, pulse: Clock
     ) -> None:
         self.settings = settings  # can change at any time
         self._processes = processes
@@ -96,6 +96,10 @@ class ResetRules:
         if not isinstance(decision, Keep):
             return now
         return None if isinf(decision.next_check) else decision.next_check
+
+    def receive(self, heartbeat: Heartbeat) -> None:
+        """Keep a heartbeat of a background process: resets are judged on the last one."""
+        self._processes.receive(heartbeat)
 
     def judge(self, session: Session, now: float) -> Decision:
         return self._decide(session, self._processes.views(root_of(session)), now)

@@ -29,6 +29,7 @@ from hermes.actors.session_work import SessionWork
 from hermes.domain.errors import AlreadySeenError, HermesError, OutcomeUnknownError, RefusedError, UnknownSessionError
 from hermes.domain.ids import Seq
 from hermes.domain.operations import Append
+from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.read.explain import last_problem
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.read.views import ActorView
@@ -123,6 +124,8 @@ class SessionActor(JournaledActor[Post, Step]):
                 self._process(message)
             case ModelReport() | RetryReport() | ToolReport() | SummaryReport():
                 self._process(Post(event=message))
+            case Heartbeat():
+                self._services.resets.receive(message)
             case Passivate():
                 self._passivate()
             case _:

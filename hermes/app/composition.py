@@ -240,7 +240,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             tell_left=partial(tell_left, chat_services.homes),
             resets=api,  # an embedded daemon does not reset sessions
             chat=[
-                delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=chat_services.pairing),
+                delivery_spec(adapters, journal=journal, hub=hub, pairing=chat_services.pairing),
                 *(
                     adapter_spec(
                         adapter,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from hermes.config.schema import Value
-from hermes.config.settings import RETIRED, SECTIONS, SETTINGS, Setting
+from hermes.config.schema import RETIRED, Value
+from hermes.config.settings import SECTIONS, SETTINGS, Setting
 from hermes.domain.values import dataclass
 from hermes.system.regular_file import read_regular_file
 

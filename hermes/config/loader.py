@@ -10,10 +10,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.file import NO_KEY_HERE, FoundValue, did_you_mean, expected, parse_number, read_config_file
-from hermes.config.schema import Value
+from hermes.config.schema import RETIRED, Value
 from hermes.config.secret import Secret, ensure_api_key
 from hermes.config.settings import (
-    RETIRED,
     SECTIONS,
     SETTINGS,
     ApiConfig,

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 Value: TypeAlias = bool | int | float | str | tuple[str, ...]
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 
+# Settings of earlier versions. They are ignored with a warning, so that an old configuration still starts.
+RETIRED: frozenset[str] = frozenset(
+    {
+        "agent.max_parallel_tools",
+        "chat.fresh_final_after_s",
+        "model.local_max_tokens",
+        "resume.per_second",
+        "tools.max_output_bytes",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:

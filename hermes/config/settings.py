@@ -31,7 +31,7 @@ GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
 _MB = 1 << 20
 _DAY_S = 86_400.0
 _INSTANT_S = 0.01
-_DEAR = 1_000_000.0  # dollars
+_MAX_USD = 1_000_000.0
 
 
 def _base_url_complaint(text: str) -> str:
@@ -70,11 +70,10 @@ class ModelConfig:
     vision: str = setting("auto", choices=("auto", "always", "never"), live=True)
     connect_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
     idle_timeout_s: float = setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
-    local_max_tokens: int = setting(512, least=1, most=8192, live=True)
     fallbacks: tuple[str, ...] = setting((), complaint=_fallback_complaint, live=True)
-    price_input: float = setting(0.0, least=0, most=_DEAR, live=True)
-    price_cached_input: float = setting(0.0, least=0, most=_DEAR, live=True)
-    price_output: float = setting(0.0, least=0, most=_DEAR, live=True)
+    price_input: float = setting(0.0, least=0, most=_MAX_USD, live=True)
+    price_cached_input: float = setting(0.0, least=0, most=_MAX_USD, live=True)
+    price_output: float = setting(0.0, least=0, most=_MAX_USD, live=True)
 
     def api_key(self, environ: Mapping[str, str]) -> Secret | None:
         """Read the key of the model. None if no source is set: the endpoint needs no key."""
@@ -115,7 +114,6 @@ class ChatConfig:
     strangers: str = setting("pair", choices=("pair", "ignore"))
     group_sessions_per_user: bool = setting(True)
     restart_banner: bool = setting(True)
-    fresh_final_after_s: float = setting(60.0, least=0, most=_DAY_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,13 +255,13 @@ class SessionResetConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetConfig:
     session_tokens: int = setting(0, least=0, most=10**15, live=True)
-    session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    session_usd: float = setting(0.0, least=0, most=_MAX_USD, live=True)
     day_tokens: int = setting(0, least=0, most=10**15, live=True)
-    day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    day_usd: float = setting(0.0, least=0, most=_MAX_USD, live=True)
     guest_session_tokens: int = setting(0, least=0, most=10**15, live=True)
-    guest_session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    guest_session_usd: float = setting(0.0, least=0, most=_MAX_USD, live=True)
     guest_day_tokens: int = setting(500_000, least=0, most=10**15, live=True)
-    guest_day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    guest_day_usd: float = setting(0.0, least=0, most=_MAX_USD, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,6 +393,3 @@ SETTINGS: Mapping[str, Setting] = {
     for section, kind in SECTIONS.items()
     for each in fields(kind)
 }
-
-# Settings of earlier versions. They are ignored with a warning, so that an old configuration still starts.
-RETIRED: frozenset[str] = frozenset({"agent.max_parallel_tools", "resume.per_second", "tools.max_output_bytes"})

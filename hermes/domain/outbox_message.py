@@ -65,7 +65,7 @@ class DeliveredMessage:
     id: str
     kind: OutboxKind
     place: Place
-    at: float  # when it was owed
+    at: float  # when it was enqueued
     sent_at: float
     messages: tuple[str, ...]
     session: SessionId | None = None

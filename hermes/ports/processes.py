@@ -9,16 +9,24 @@ from typing import Protocol
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId
 from hermes.domain.process.box import Box
-from hermes.domain.process.process import Chunk, FailedStart, Handle, Heartbeat, Lost, ProcessSpec
-from hermes.domain.process.process_record import ProcessView
+from hermes.domain.process.process import Chunk, FailedStart, Handle, Lost, ProcessSample, ProcessSpec
+from hermes.domain.process.process_record import Heartbeat, ProcessView
 from hermes.domain.values import dataclass
 
 
 class Processes(Protocol):
-    """List of background processes, read from memory on the event loop."""
+    """List of background processes, read from memory on the event loop.
+
+    A running process is shown as of the last heartbeat that its session, or the directory for it, has received.
+    """
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         """Return the processes of a conversation, given the first session of its lineage, or of all."""
+
+
+class HeartbeatReceiver(Processes, Protocol):
+    def receive(self, heartbeat: Heartbeat) -> None:
+        """Keep a heartbeat. Called by the actor that has received it."""
 
 
 class ProcessList(Processes, Protocol):
@@ -81,8 +89,8 @@ class ProcessHost(Protocol):
 
     def start(self, spec: ProcessSpec) -> Handle | FailedStart: ...
     def find(self, name: str) -> Handle | Lost: ...
-    def look(self, handle: Handle) -> Heartbeat: ...
-    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]: ...
+    def look(self, handle: Handle) -> ProcessSample: ...
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, ProcessSample]: ...
     def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]: ...
     def output(self, handle: Handle, offset: int, limit: int) -> Chunk: ...
     def tail(self, handle: Handle, limit: int) -> Chunk: ...

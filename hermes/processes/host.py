@@ -25,9 +25,9 @@ from hermes.domain.process.process import (
     EndReason,
     FailedStart,
     Handle,
-    Heartbeat,
     Lost,
     ProcessEnd,
+    ProcessSample,
     ProcessSpec,
 )
 from hermes.ports.processes import ProcessHost
@@ -112,17 +112,17 @@ class LinuxProcessHost(ProcessHost):
         """Adopt a process by its id."""
         return self.adopt(self._root / name)
 
-    def look(self, handle: Handle) -> Heartbeat:
+    def look(self, handle: Handle) -> ProcessSample:
         if not is_shim_alive(handle):  # many may end together; do not scan all processes for each
-            return self._heartbeat(handle, None, "", None)
+            return self._sample(handle, None, "", None)
         return self.look_all((handle,))[handle.id]
 
-    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, ProcessSample]:
         """Return heartbeats by process id. One pass over all processes serves any number of handles."""
         table = scan()
         boot = boot_id()
         uptime_s = machine_uptime_s()
-        return {handle.id: self._heartbeat(handle, table, boot, uptime_s) for handle in handles}
+        return {handle.id: self._sample(handle, table, boot, uptime_s) for handle in handles}
 
     def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]:
         """Return the TCP ports on which each process listens, by id. Too expensive for every heartbeat."""
@@ -211,19 +211,19 @@ class LinuxProcessHost(ProcessHost):
         shutil.rmtree(folder, ignore_errors=True)
         self._segments.pop(handle.id, None)
 
-    def _heartbeat(self, handle: Handle, table: ProcessTable | None, boot: str, uptime_s: float | None) -> Heartbeat:
+    def _sample(self, handle: Handle, table: ProcessTable | None, boot: str, uptime_s: float | None) -> ProcessSample:
         alive = is_shim(table, handle, boot) if table is not None else is_shim_alive(handle)
         end = None if alive else self._end(handle)
         total, written_at = self._written(handle)
         if not alive or table is None:
-            return Heartbeat(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
+            return ProcessSample(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
         below = table.below(handle.shim_pid)
         if handle.boxed:  # monitor and init belong to the sandbox, not to the command
             below = [member for member in below if handle.pid not in (member.pid, member.parent)]
         living = [member for member in below if is_alive(member)]
         watching = table.get(handle.shim_pid)
         ticks = sum(member.cpu + member.cpu_of_dead for member in below) + (watching.cpu_of_dead if watching else 0)
-        return Heartbeat(
+        return ProcessSample(
             alive=True,
             output_bytes=total,
             last_output_at=written_at,

@@ -17,14 +17,20 @@ from hermes.actors.process_supervisor import StartProcess
 from hermes.domain.errors import BadInputError, StoppingError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.process.process import Chunk, Handle
-from hermes.domain.process.process_record import ProcessView
+from hermes.domain.process.process_record import Heartbeat, ProcessView
 from hermes.domain.process.staleness import StalenessSettings, blocking, explain
 from hermes.domain.process.state import ProcessRow
 from hermes.domain.read.lineage import find_lineage
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.state import Session, root_of
 from hermes.ports.given import Clock
-from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessHost, ProcessOrder
+from hermes.ports.processes import (
+    BackgroundProcesses,
+    HeartbeatReceiver,
+    NetworkedProcesses,
+    ProcessHost,
+    ProcessOrder,
+)
 
 T = TypeVar("T")
 KILL_GRACE_S = 2.0
@@ -33,7 +39,7 @@ _FRESH_S = 30.0  # minimum
 _FILLED_WITHIN_S = 10.0
 
 
-class ProcessService(BackgroundProcesses, NetworkedProcesses):
+class ProcessService(BackgroundProcesses, NetworkedProcesses, HeartbeatReceiver):
     def __init__(
         self,
         *,
@@ -57,6 +63,9 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return self._registry.views(lambda row: root in (None, row.record.root))
+
+    def receive(self, heartbeat: Heartbeat) -> None:
+        self._registry.receive(heartbeat)
 
     def running(self) -> int:
         return self._registry.running()
@@ -122,7 +131,8 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses):
                     await ended
         finally:
             self._registry.give_up(process, ended)
-        return self._row(process).view
+        self._row(process)
+        return self._registry.view(process)
 
     async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
         self._require_running(process)

@@ -1,7 +1,7 @@
 """File system checks of a store, and creation of its files.
 
 A memory-mapped store needs one kernel that sees all its writes, so network file systems are refused. Chat history is
-private: directories are 0700 and files 0600, whatever the umask.
+private: directories are 0700 and files 0600, regardless of the umask.
 """
 
 from __future__ import annotations

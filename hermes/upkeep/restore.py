@@ -10,9 +10,10 @@ are restored, without authority (distrust.py).
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import unified_diff
 from enum import StrEnum
 from pathlib import Path
@@ -29,8 +30,7 @@ from hermes.system.durable_file import sync_directory
 from hermes.upkeep.archive import Progress, UnsealedError, unpack
 from hermes.upkeep.backup import CONFIG, KEPT, KEY, PROCESSES, STORE
 from hermes.upkeep.distrust import drop_authority
-from hermes.upkeep.manifest import BackupError, Manifest
-from hermes.upkeep.ownership import give_all
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, Manifest
 from hermes.upkeep.seal import Seal, find_key
 
 _PART: Final = "restore.part"
@@ -104,13 +104,13 @@ def restore(
             raise BackupError(f"the store in {source} is damaged ({strange[0]}); nothing was changed")
         places = _places(home, untrusted=untrusted) if manifest is not None else {STORE: home.store_dir}
         config = _decide_config(home, part, places, wants_config)
-        give_all(part, like=home.data_dir, items=manifest.files if manifest else ())
+        _give_all(part, like=home.data_dir, items=manifest.files if manifest else ())
         kept_in, names = _exchange(home, part, places)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     progress("checking the restored store", 0, 0)
     wrong = [each for each in check(home.store_dir) if each not in problems]
-    give_all(home.store_dir, like=home.data_dir)  # the check creates a lock file
+    _give_all(home.store_dir, like=home.data_dir)  # the check creates a lock file
     if wrong:
         raise BackupError(f"the restored store is damaged ({wrong[0]}); the old contents are in {kept_in}")
     return Restored(
@@ -231,3 +231,26 @@ def _move(source: Path, target: Path) -> None:
     """Move, also across disks: the configuration may be on another one."""
     shutil.move(source, target)
     sync_directory(target.parent)
+
+
+def _give_all(root: Path, *, like: Path, items: Iterable[ArchiveEntry] = ()) -> None:
+    """Give everything below `root` to the owner of `like`, except items with an owner of their own. Only as root.
+
+    If the daemon runs as root, the files of a conversation belong to the user of its sandbox, whose tools could not
+    change files of root.
+    """
+    if os.geteuid() != 0:
+        return
+    owner = like.stat()
+    if owner.st_uid != 0:
+        _give(root, owner.st_uid, owner.st_gid)
+        for folder, directories, files in os.walk(root):
+            for name in (*directories, *files):
+                _give(Path(folder, name), owner.st_uid, owner.st_gid)
+    for item in items:
+        if item.uid is not None and os.path.lexists(root / item.path):  # some of it may have been dropped
+            _give(root / item.path, item.uid, -1 if item.gid is None else item.gid)
+
+
+def _give(path: Path, uid: int, gid: int) -> None:
+    os.chown(path, uid, gid, follow_symlinks=False)

@@ -18,7 +18,7 @@ from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox_message import OutboxMessage
-from hermes.domain.process.process_record import ProcessView
+from hermes.domain.process.process_record import Heartbeat, ProcessView
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Session
@@ -168,9 +168,13 @@ class FakeProcesses:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.all: list[ProcessView] = []
+        self.received: list[Heartbeat] = []
         self.working: set[str] = set()
         self.heard_at: float | None = None  # a time: nothing was heard of any since
         self._clock = clock
+
+    def receive(self, heartbeat: Heartbeat) -> None:
+        self.received.append(heartbeat)
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return tuple(self._seen(process) for process in self.all if root in (None, process.session))

@@ -32,12 +32,12 @@ from hermes.domain.process.process import (
     EndReason,
     FailedStart,
     Handle,
-    Heartbeat,
     Lost,
     ProcessEnd,
+    ProcessSample,
     ProcessSpec,
 )
-from hermes.domain.process.process_record import ProcessRecord, ProcessView
+from hermes.domain.process.process_record import Heartbeat, ProcessRecord, ProcessView
 from hermes.domain.submission import Receipt, Submission
 from hermes.ports.processes import ProcessOrder
 from hermes.services.processes import ProcessService
@@ -98,9 +98,9 @@ class FakeHost:
         process = self.running.get(name)
         return process.handle if process else Lost(id=name, reason="its shim was killed")
 
-    def look(self, handle: Handle) -> Heartbeat:
+    def look(self, handle: Handle) -> ProcessSample:
         process = self.running[handle.id]
-        return Heartbeat(
+        return ProcessSample(
             alive=process.end is None,
             output_bytes=len(process.out),
             last_output_at=START if process.out else None,
@@ -108,7 +108,7 @@ class FakeHost:
             end=process.end,
         )
 
-    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, ProcessSample]:
         self.looks += 1
         return {handle.id: self.look(handle) for handle in handles if handle.id in self.running}
 
@@ -189,6 +189,7 @@ class ProcessHarness:
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
+        self.deaf = False  # nobody receives heartbeats
         self._ids = itertools.count(1)
         self._settings = settings
         for session in ("s", "t"):
@@ -209,6 +210,7 @@ class ProcessHarness:
             notices=NoticeLimit(),
             settings=lambda: self.front.settings,
             new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
+            send_heartbeat=self._receive,
             publish=self.published.append,
         )
         self.front = ProcessService(
@@ -226,6 +228,10 @@ class ProcessHarness:
             restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
             name="processes",
         )
+
+    def _receive(self, heartbeat: Heartbeat) -> None:
+        if not self.deaf:
+            self.board.receive(heartbeat)
 
     async def _submit(self, submission: Submission) -> Receipt:
         self.attempts += 1
@@ -256,7 +262,7 @@ class ProcessHarness:
         return record
 
     def view(self, process: str) -> ProcessView:
-        return self.board[process].view
+        return self.board.view(process)
 
     async def ended(self, process: str) -> ProcessView:
         """For a test: its conversation does not hear of it by this."""

@@ -178,7 +178,7 @@ async def test_a_full_disk_refuses_the_whole_batch_and_the_next_may_fit() -> Non
 @pytest.mark.parametrize(
     "failure", [StorageFailedError("bad disk"), ValueError("a bug"), SystemExit(3), MemoryError()]
 )
-async def test_after_a_failure_everything_is_refused_and_it_is_told_once(failure: BaseException) -> None:
+async def test_failure_is_reported_once_and_everything_is_refused(failure: BaseException) -> None:
     engine = Engine()
     told: list[StorageFailedError] = []
     journal = ActorJournal(engine, on_fatal=told.append)
@@ -244,7 +244,7 @@ async def test_reads_go_on_while_a_commit_is_under_way() -> None:
         assert await journal.fetch(lambda reader: reader.head(A)) is None
 
 
-async def test_two_reads_run_at_once() -> None:
+async def test_two_reads_run_concurrently() -> None:
     both = threading.Barrier(2, timeout=30)
     async with journal_on(Engine()) as journal:
         await asyncio.gather(*(journal.fetch(lambda _: both.wait()) for _ in range(2)))
@@ -259,7 +259,7 @@ async def test_a_read_that_fails_says_so() -> None:
         assert await journal.fetch(lambda _: 7) == 7
 
 
-async def test_nobody_has_to_wait_for_a_read() -> None:
+async def test_reads_do_not_block() -> None:
     release = threading.Event()
     async with journal_on(Engine()) as journal:
         fetch = asyncio.ensure_future(journal.fetch(lambda _: release.wait(30)))

@@ -19,6 +19,7 @@ from hermes.domain.fence import without_fences
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase, PutProcess
 from hermes.domain.process.process import EndReason, ProcessSpec
+from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.process.staleness import StalenessSettings, blocking
 from tests.actors.process_harness import QUICK, SLOW, START, ProcessHarness, world
 from tests.support.waiting import until
@@ -135,7 +136,7 @@ async def test_when_it_last_did_something_outlives_the_daemon() -> None:
 # ---------------------------------------------------------------- its end
 
 
-async def test_an_end_is_known_at_once_without_a_look() -> None:
+async def test_end_is_known_immediately_without_a_scan() -> None:
     async with world(SLOW) as here:
         name = (await here.start()).id
         await until(lambda: here.host.running[name].pipes)
@@ -198,7 +199,7 @@ async def test_an_end_is_told_once_as_a_message_that_waits_its_turn() -> None:
         assert len(here.sent) == 1
 
 
-async def test_an_end_that_the_conversation_waited_for_is_not_told_again() -> None:
+async def test_awaited_end_is_not_reported_again() -> None:
     async with world(SLOW) as here:
         waited, killed, ended = [(await here.start(notify=True)).id for _ in range(3)]
         waiting = asyncio.create_task(here.front.wait(waited, 50))
@@ -222,7 +223,7 @@ async def test_a_wait_that_was_over_before_the_end_does_not_keep_it_from_being_t
         assert len(here.sent) == 1
 
 
-async def test_an_end_that_was_recorded_and_not_told_is_told_after_a_restart() -> None:
+async def test_recorded_end_is_reported_after_a_restart() -> None:
     async with world(SLOW) as here:
         name = (await here.start(notify=True)).id
         here.refuse_with = BusyError("too much to do")
@@ -236,7 +237,7 @@ async def test_an_end_that_was_recorded_and_not_told_is_told_after_a_restart() -
         assert len(here.sent) == 1
 
 
-async def test_an_end_that_was_told_and_not_marked_is_not_told_twice() -> None:
+async def test_reported_end_without_mark_is_not_reported_twice() -> None:
     async with world(SLOW) as here:
         name = (await here.start(notify=True)).id
         here.on_sent = lambda: setattr(here.journal, "held", [])  # the mark never gets to the disk
@@ -250,7 +251,7 @@ async def test_an_end_that_was_told_and_not_marked_is_not_told_twice() -> None:
         assert (len(here.sent), here.attempts) == (1, 2)
 
 
-async def test_a_process_that_ended_while_nobody_looked_is_told_with_its_exit_code() -> None:
+async def test_end_of_an_unwatched_process_is_reported_with_its_exit_code() -> None:
     async with world(SLOW) as here:
         name = (await here.start(notify=True)).id
         await here.close()
@@ -272,7 +273,7 @@ async def test_a_process_of_which_nothing_is_left_is_told_to_be_lost() -> None:
         assert "its shim was killed" in text_of(here)
 
 
-async def test_lines_that_are_watched_for_are_told_and_not_too_often() -> None:
+async def test_watched_lines_are_reported_at_a_limited_rate() -> None:
     async with world() as here:
         name = (await here.start(watch=("ready",))).id
         out = here.host.running[name].out
@@ -291,7 +292,7 @@ async def test_lines_that_are_watched_for_are_told_and_not_too_often() -> None:
         assert here.stored(name).watched_bytes == len(out)
 
 
-async def test_a_watched_line_that_was_held_back_is_told_when_the_process_ends() -> None:
+async def test_delayed_watched_line_is_reported_at_the_end() -> None:
     async with world() as here:
         name = (await here.start(watch=("ready",))).id
         here.host.running[name].out += b"ready 1\n"
@@ -303,7 +304,7 @@ async def test_a_watched_line_that_was_held_back_is_told_when_the_process_ends()
         assert without_fences(text_of(here)).endswith("ready 2")
 
 
-async def test_a_watched_line_that_was_held_back_is_told_by_the_next_daemon() -> None:
+async def test_delayed_watched_line_is_reported_by_the_next_daemon() -> None:
     async with world() as here:
         name = (await here.start(watch=("ready",))).id
         here.host.running[name].out += b"ready 1\n"
@@ -425,7 +426,7 @@ async def test_ending_all_is_not_held_up_by_one_of_which_nothing_is_left() -> No
         assert here.host.running[second.id].killed
 
 
-async def test_whoever_gives_up_waiting_leaves_nothing_behind() -> None:
+async def test_cancelled_wait_leaves_nothing_behind() -> None:
     async with world(SLOW) as here:
         name = (await here.start()).id
         await here.front.wait(name, 0.01)
@@ -454,7 +455,7 @@ async def test_an_end_that_no_conversation_can_hear_is_announced_and_begins_none
         assert (here.attempts, here.sent) == (1, [])
 
 
-async def test_many_that_end_at_once_are_each_told_once() -> None:
+async def test_concurrent_ends_are_each_reported_once() -> None:
     async with world(ProcessSettings(heartbeat_s=3600, max_per_session=200, max_total=200)) as here:
         names = [(await here.start(notify=True)).id for _ in range(200)]
         for number, name in enumerate(names):
@@ -507,3 +508,29 @@ async def test_input_that_cannot_be_noted_is_not_sent() -> None:
         here.host.refuse_input = OSError(28, "No space left on device")
         with pytest.raises(BadInputError, match="No space left"):
             await here.front.write(name, b"x")
+
+
+async def test_a_process_whose_heartbeats_nobody_receives_blocks_no_reset() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.deaf = True
+        here.now += 3600
+        here.host.running[name].out += b"busy\n"
+        await until(lambda: here.board[name].view.active_at == here.now)
+        assert here.view(name).active_at == START
+        assert not here.front.blocks(here.view(name))
+        assert "nothing was heard of it" in here.front.explain(here.view(name))
+        here.deaf = False
+        await until(lambda: bool(here.front.blocks(here.view(name))))
+
+
+async def test_a_heartbeat_of_an_ended_or_forgotten_process_changes_nothing() -> None:
+    async with world(SLOW) as here:
+        first = await here.start()
+        here.host.finish(first.id)
+        ended = await here.ended(first.id)
+        here.board.receive(Heartbeat(process=replace(first, active_at=START + 60)))
+        assert here.view(first.id) == ended
+        here.board.drop(first.id)
+        here.board.receive(Heartbeat(process=first))
+        assert here.front.views() == ()

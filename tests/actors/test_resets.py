@@ -11,12 +11,14 @@ from loguru import logger
 
 from hermes.actors.after_reset import PREFIX
 from hermes.actors.directory_protocol import Release
+from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import GRACE_S, ResetSettings
 from hermes.actors.reset_scheduler import REVIEWED, PolicyChanged
 from hermes.domain.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
 from hermes.domain.events import Notice, PhaseChanged
 from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.operations import PutFact
+from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.records import Ended, LogEntry, ResetBlocked
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.state import Phase, Session
@@ -24,6 +26,7 @@ from hermes.domain.session.state_fold import replay
 from hermes.domain.source import Place
 from tests.actors.reset_harness import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
 from tests.actors.talk import does
+from tests.support.fakes import process_view
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine
 from tests.support.waiting import until
@@ -71,7 +74,7 @@ async def test_an_idle_session_is_reset_at_its_time_and_not_with_the_next_messag
         assert (await day.say()).notice == ""
 
 
-async def test_a_chat_that_was_told_of_its_reset_is_not_told_again_with_the_next_message() -> None:
+async def test_reset_notice_is_not_repeated_with_the_next_message() -> None:
     async with days(settings(IDLE)) as (_, day):
         chat = replace(CHAT, place=Place(platform="telegram", chat="7", message="1"))
         first = await day.say(source=chat)
@@ -155,7 +158,7 @@ async def test_nobody_is_reset_where_resets_are_off_and_nothing_is_due() -> None
         assert day.stored(first.session).phase == Phase.IDLE
 
 
-async def test_a_session_in_which_nobody_wrote_is_left_alone() -> None:
+async def test_session_without_messages_is_not_reset() -> None:
     async with days() as (here, day):
         begun = await here.desk.begin(CHAT, key=SessionKey(KEY), title="empty")
         await day.passes(3 * DAY)
@@ -242,6 +245,21 @@ async def test_two_forgotten_servers_block_nothing_and_are_named(logged: list[st
         assert here.ended == []
         why = (await here.desk.view(first.session, exact=True)).why
         assert "It left running in the background:\nhttp.server 8765: http.server 8765 (pid 101) was started" in why
+
+
+async def test_a_heartbeat_reaches_the_live_session_and_the_directory_for_a_sleeping_one() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        session = (await day.say()).session
+        beat = Heartbeat(process=process_view("p", session))
+        [actor] = [actor for actor in live_actors() if actor.kind == "session"]
+        before = actor.statistics().handled
+        here.directory.tell(beat)
+        await until(lambda: here.processes.received == [beat])
+        assert actor.statistics().handled == before + 1
+        await here.directory.ask(Release(session=session), block=False)
+        here.directory.tell(beat)
+        await until(lambda: here.processes.received == [beat, beat])
+        assert not [actor for actor in live_actors() if actor.kind == "session"]
 
 
 async def test_stale_processes_are_ended_where_that_is_configured() -> None:
@@ -514,7 +532,7 @@ async def test_a_session_that_a_crash_cut_off_is_judged_by_when_somebody_wrote()
         assert day.stored(first.session).reason == "idle for 3 h"
 
 
-async def test_a_reset_that_came_due_while_nobody_was_there_happens_at_the_start() -> None:
+async def test_overdue_reset_happens_at_the_start() -> None:
     journal = LoopJournal()
     async with days(settings(IDLE), journal) as (_, day):
         first = await day.say()

@@ -339,7 +339,7 @@ async def test_leave_for_good_that_is_taken_back_is_asked_for_again() -> None:
         assert await here.phase("s") == "waiting"
 
 
-async def test_only_whoever_began_a_session_answers_for_it() -> None:
+async def test_only_the_author_answers_for_a_session() -> None:
     async with world() as here:
         mine = Source(platform="telegram", user="7", role=Role.ADMIN)
         other = Source(platform="telegram", user="8", role=Role.USER)

@@ -46,7 +46,7 @@ S = SessionId("s")
 T = TypeVar("T")
 
 
-async def test_a_message_is_on_disk_when_its_sender_is_told_and_not_before() -> None:
+async def test_message_is_on_disk_before_its_sender_is_answered() -> None:
     async with world() as here:
         here.journal.held = []
         sending = asyncio.create_task(here.say("a", "s"))
@@ -79,7 +79,7 @@ async def test_one_turn_at_a_time_and_the_next_prompt_holds_everything_in_order(
         ]
 
 
-async def test_two_first_messages_at_once_meet_in_one_session() -> None:
+async def test_concurrent_first_messages_share_one_session() -> None:
     async with world() as here:
         receipts = await asyncio.gather(*(here.say(f"m{n}", "s") for n in range(5)))
         assert {receipt.session for receipt in receipts} == {"s"}
@@ -627,7 +627,7 @@ async def test_a_retry_that_meets_a_full_queue_is_still_a_duplicate() -> None:
         assert (await here.say("a", "s", inbound="api:1")).duplicate
 
 
-async def test_a_retry_after_its_session_was_deleted_is_told_so() -> None:
+async def test_retry_after_deletion_of_its_session_is_refused() -> None:
     async with world() as here:
         first = await here.say("a", "s", inbound="api:1")
         await here.answer_next()
@@ -706,7 +706,7 @@ async def test_erasing_takes_along_what_a_compression_makes_of_the_conversation_
         assert await here.desk.recent(10) == []
 
 
-async def test_a_parked_sessions_open_turn_is_told_to_whoever_waits() -> None:
+async def test_waiting_client_learns_that_the_session_is_parked() -> None:
     async with world() as here:
         await here.say("a", "s")
         await here.started(1)

@@ -74,7 +74,7 @@ async def test_socket_is_private_and_removed_with_the_server(server: AdminServer
     assert not await asyncio.to_thread(path.exists)
 
 
-async def test_a_socket_that_nobody_answers_is_replaced(world: ApiHarness, path: Path) -> None:
+async def test_unanswered_socket_is_replaced(world: ApiHarness, path: Path) -> None:
     def leave_a_dead_socket() -> None:
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(path))
@@ -84,9 +84,7 @@ async def test_a_socket_that_nobody_answers_is_replaced(world: ApiHarness, path:
     assert (await get(await world.admin_client(path), "/info"))["pid"] == 42
 
 
-async def test_a_socket_that_somebody_answers_is_left_alone(
-    world: ApiHarness, admin: aiohttp.ClientSession, path: Path
-) -> None:
+async def test_answered_socket_is_kept(world: ApiHarness, admin: aiohttp.ClientSession, path: Path) -> None:
     with pytest.raises(AlreadyRunningError, match="answers on"):
         await world.admin(path)
     assert (await get(admin, "/info"))["pid"] == 42
@@ -372,7 +370,7 @@ async def test_dead_letters_are_listed_and_replayed(world: ApiHarness, admin: ai
     assert (status, body["error"]["code"]) == (404, "unknown_dead_letter")
 
 
-async def test_a_backup_goes_where_it_is_told(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+async def test_backup_goes_to_the_requested_directory(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     assert await post(admin, "/store/backup", {"path": "/backups/today"}) == (200, {"path": "/backups/today"})
     assert world.operations.backups == [Path("/backups/today")]
     for body in ({"path": "today"}, {"path": 5}, {}, {"path": "/a\0b"}):
@@ -390,7 +388,7 @@ async def test_backup_to_a_wrong_path_is_a_bad_request(world: ApiHarness, admin:
     assert lines == ["WARNING backup failed: /backups/today is there already\n"]
 
 
-async def test_the_daemon_can_be_told_to_stop(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+async def test_daemon_stops_on_request(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     said = {"stopping": True, "restart": False, "reason": "upgrade"}
     assert await post(admin, "/stop", {"reason": "upgrade"}) == (202, said)
     assert (await post(admin, "/stop", {"reason": "again", "restart": True}))[1] == {
@@ -462,7 +460,7 @@ async def test_the_socket_lists_its_addresses_one_a_line(world: ApiHarness, admi
 # ---------------------------------------------------------------- live events
 
 
-async def test_events_are_told_as_they_happen(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+async def test_events_are_published_as_they_happen(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     async with admin.get("/events") as response:
         incoming = iterate(response)
         await chat(admin)
@@ -493,14 +491,14 @@ async def test_events_of_one_session_follow_its_lineage(world: ApiHarness, admin
     )
 
 
-async def test_a_watcher_that_fell_behind_is_told_so(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+async def test_slow_watcher_gets_a_reason(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     async with admin.get("/events") as response:
         world.hub.feeds[0].fall_behind()
         (end,) = await events(response)
     assert (end.event, end.data) == ("end", {"lagged": True, "at": NOW})
 
 
-async def test_watchers_go_home_at_once_when_the_server_stops(
+async def test_watchers_are_disconnected_when_the_server_stops(
     world: ApiHarness, server: AdminServer, admin: aiohttp.ClientSession
 ) -> None:
     async with admin.get("/events") as response:

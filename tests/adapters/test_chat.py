@@ -301,7 +301,7 @@ async def test_missed_outcome_is_read_from_the_journal(world: ApiHarness) -> Non
     assert body["choices"][0]["message"]["content"] == "Hello, world"
 
 
-async def test_a_turn_begun_anew_never_mixes_two_answers(world: ApiHarness, client: aiohttp.ClientSession) -> None:
+async def test_restarted_turn_never_mixes_two_answers(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)

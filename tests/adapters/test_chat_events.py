@@ -205,7 +205,7 @@ async def test_missed_question_is_read_from_the_journal(world: ApiHarness) -> No
     assert "Reply with your answer (a, b)" in body["choices"][0]["message"]["content"]
 
 
-async def test_a_repeated_request_is_told_the_same_question(held: ApiHarness, client: aiohttp.ClientSession) -> None:
+async def test_repeated_request_gets_the_same_question(held: ApiHarness, client: aiohttp.ClientSession) -> None:
     key = {"Idempotency-Key": "k"}
     first = asyncio.create_task(chat(client, **key))
     await until(lambda: held.desk.submitted)
@@ -217,7 +217,7 @@ async def test_a_repeated_request_is_told_the_same_question(held: ApiHarness, cl
     assert headers["X-Hermes-Idempotent-Replay"] == "true"
 
 
-async def test_a_stream_is_told_once_of_a_question_and_kept_open(world: ApiHarness) -> None:
+async def test_stream_gets_a_question_once_and_stays_open(world: ApiHarness) -> None:
     world.desk.words = ()
     world.desk.hold()
     client = await world.client(await world.api(ping_s=0.02))

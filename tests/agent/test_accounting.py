@@ -67,7 +67,7 @@ def test_without_a_budget_nothing_is_a_problem(tokens: int, usd: int) -> None:
         (Budget(day_usd=12.0), "all sessions of today have cost $12.34 of a budget of $12.00", "day_usd"),
     ],
 )
-def test_a_spent_budget_is_told_with_its_setting(budget: Budget, what: str, way_out: str) -> None:
+def test_spent_budget_is_reported_with_its_setting(budget: Budget, what: str, way_out: str) -> None:
     problem = budget_problem(Spent(tokens=120_000, usd=0.6), Spent(tokens=1_000_000, usd=12.34), budget)
     assert problem.startswith(f"{what}; raise budget.{way_out}, or ")
 

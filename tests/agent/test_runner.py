@@ -65,7 +65,7 @@ async def test_work_cancelled_before_its_first_step_makes_no_report(tmp_path: Pa
     assert bench.reports == []
 
 
-async def test_only_so_many_calls_run_at_a_time_and_all_get_their_turn(tmp_path: Path) -> None:
+async def test_concurrent_calls_are_limited_and_all_run(tmp_path: Path) -> None:
     model = ScriptedModel(says("a", "b"))
     bench = AgentBench(tmp_path, model, max_concurrent=3)
     for number in range(20):
@@ -110,7 +110,7 @@ async def test_closing_cancels_what_runs_and_nothing_starts_afterwards(tmp_path:
     assert (bench.reports, model.calls) == ([], 2)
 
 
-async def test_a_report_that_is_not_taken_is_logged_and_hurts_nobody(tmp_path: Path) -> None:
+async def test_refused_report_is_logged_and_harmless(tmp_path: Path) -> None:
     lines: list[str] = []
     sink = logger.add(lambda line: lines.append(str(line)), diagnose=False, backtrace=False, format="{message}")
     bench = AgentBench(tmp_path, ScriptedModel(says("a")))

@@ -13,7 +13,8 @@ import pytest
 from hermes.app.factories.resets import policy_book
 from hermes.config.home import Home
 from hermes.config.loader import Config, ModelConfig, explain_config, load_config, retired_warnings
-from hermes.config.settings import RETIRED, SETTINGS
+from hermes.config.schema import RETIRED
+from hermes.config.settings import SETTINGS
 from hermes.config.time_zone import find_zone
 from hermes.domain.errors import ConfigError
 

@@ -165,7 +165,7 @@ def test_text_that_is_not_unicode_can_be_logged(home: Home) -> None:
     assert r"half a pair: \ud800" in log_file(home).read_text()
 
 
-def test_the_file_is_rotated_and_only_so_many_are_kept(home: Home) -> None:
+def test_file_is_rotated_and_old_ones_are_limited(home: Home) -> None:
     configure_logging(LogConfig(rotation_mb=1, keep=2), home)
     for number in range(5):
         logger.info("{} {}", number, "x" * 900_000)

@@ -245,7 +245,7 @@ def test_an_inbound_id_is_accepted_once_within_one_batch(engine: Engine) -> None
     assert engine.head(B) is None
 
 
-def test_long_inbound_ids_and_keys_are_told_apart(engine: Engine) -> None:
+def test_long_inbound_ids_and_keys_stay_distinct(engine: Engine) -> None:
     long = "k" * 5000
     stored(engine, append("a", 0, seen=seen(long + "1"), bind=long + "1"))
     stored(engine, append("b", 0, seen=seen(long + "2", session="b"), bind=long + "2"))
@@ -364,7 +364,7 @@ def test_what_has_moved_on_is_not_erased(engine: Engine) -> None:
     assert engine.head(A) is None
 
 
-def test_an_erased_session_can_start_anew_but_its_inbound_ids_stay_seen(engine: Engine) -> None:
+def test_erased_session_can_restart_but_keeps_its_inbound_ids(engine: Engine) -> None:
     stored(engine, append("a", 0, seen=seen("id:1")))
     stored(engine, Erase(session=A))
     assert isinstance(commit(engine, Erase(session=A)), UnknownSessionError)
@@ -427,7 +427,7 @@ def test_sessions_are_found_at_the_time_at_which_somebody_must_look_at_them(engi
     )
 
 
-def test_many_that_are_due_at_once_are_read_in_pages(engine: Engine) -> None:
+def test_many_due_sessions_are_read_in_pages(engine: Engine) -> None:
     stored(engine, *(append(f"s{n}", 0, due=NOW + 1 / 3) for n in range(7)))
     pages, after = [], None
     while page := engine.due(NOW + 1, 3, after):

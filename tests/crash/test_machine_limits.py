@@ -117,7 +117,7 @@ def test_a_flood_of_connections_is_refused_while_a_conversation_goes_on_and_lets
 # ---------------------------------------------------------------- places that cannot be written
 
 
-def test_a_log_that_cannot_be_written_is_said_once_and_holds_up_nobody(model: ScriptedModel) -> None:
+def test_unwritable_log_is_reported_once_and_blocks_nothing(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
         talk = DaemonTalk(daemon, model)
         talk.say("say one")

@@ -83,7 +83,7 @@ def test_sigterms_up_to_the_very_end_are_one_stop(model: ScriptedModel) -> None:
         talk.check()
 
 
-def test_a_storm_of_sighups_reloads_and_holds_up_nobody(model: ScriptedModel) -> None:
+def test_many_sighups_reload_and_block_nothing(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config) as daemon:
         talk = DaemonTalk(daemon, model)
         send(daemon, *[HUP] * 30, within_s=0.3)
@@ -92,7 +92,7 @@ def test_a_storm_of_sighups_reloads_and_holds_up_nobody(model: ScriptedModel) ->
         talk.check()
 
 
-def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
+def test_second_sigint_exits_immediately_and_the_turn_continues(
     model: ScriptedModel, pool: ThreadPoolExecutor
 ) -> None:
     model.on_request = lambda body: stream(STALL)

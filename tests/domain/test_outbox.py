@@ -55,7 +55,7 @@ def test_a_turn_owes_where_it_is_shown_and_then_its_answer() -> None:
     assert reply.place == PLACE
 
 
-def test_whoever_waits_for_the_answer_is_owed_nothing() -> None:
+def test_waiting_client_gets_no_outbox_message() -> None:
     chat = Chat()
     assert chat.owes(said("a")) == []
     assert chat.owes(chat.model_says("hello", ())) == []
@@ -75,7 +75,7 @@ def test_the_next_message_is_shown_when_its_turn_begins() -> None:
 
 
 @pytest.mark.parametrize("kind", [FailureKind.TIMEOUT, FailureKind.AUTH])
-def test_a_failure_is_told_in_the_place_of_the_answer(kind: FailureKind) -> None:
+def test_failure_replaces_the_answer(kind: FailureKind) -> None:
     chat = Chat().begun()
     [reply] = chat.owes(chat.model_fails(kind))
     assert (reply.id, reply.end) == ("reply:a", TurnEnd.FAILED)
@@ -193,7 +193,7 @@ def test_a_turn_that_goes_on_by_itself_is_shown_again_and_a_held_one_asks_for_a_
     assert asked.text == "I was interrupted (the daemon ended unexpectedly). Write anything, and I go on where I was."
 
 
-def test_the_third_interruption_is_told_with_the_way_back() -> None:
+def test_third_interruption_is_reported_with_the_resume_command() -> None:
     chat = Chat().begun()
     chat.crash()
     chat.crash()
@@ -203,7 +203,7 @@ def test_the_third_interruption_is_told_with_the_way_back() -> None:
     assert "/resume s" in told.text
 
 
-def test_a_reset_is_told_where_its_person_wrote_last() -> None:
+def test_reset_notice_goes_where_the_person_wrote_last() -> None:
     chat = Chat().begun()
     chat.answer()
     reset = ResetSession(reason="idle", active_at=chat.session.active_at, notice="It was reset.")

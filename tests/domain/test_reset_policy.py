@@ -83,7 +83,7 @@ def test_an_idle_session_is_kept_until_its_time_and_reset_then() -> None:
     assert judge(IDLE, FACTS, NOW + 2 * HOUR) == ResetDue(reason="idle for 2 h", stale=())
 
 
-def test_a_reset_that_comes_late_says_how_long_nobody_wrote() -> None:
+def test_late_reset_states_the_idle_time() -> None:
     assert judge(IDLE, FACTS, NOW + 36.5 * HOUR) == ResetDue(reason="idle for 1 d 12 h", stale=())
 
 
@@ -95,7 +95,7 @@ def test_idle_mode_knows_no_daily_hour() -> None:
 # Daily
 
 
-def test_the_daily_reset_comes_at_its_hour_if_nobody_wrote_since() -> None:
+def test_daily_reset_happens_at_its_hour_without_newer_messages() -> None:
     six = at("Europe/Berlin", 2026, 5, 19, 6)
     assert judge(DAILY, FACTS, NOW) == Keep(next_check=six, reason="the daily reset at 6:00")
     assert isinstance(judge(DAILY, FACTS, six - 1), Keep)
@@ -128,7 +128,7 @@ def test_without_a_mode_nothing_is_ever_reset() -> None:
     assert judge(ResetPolicy(), FACTS, NOW + 1000 * DAY) == Keep(next_check=inf, reason="resets are off")
 
 
-def test_a_session_in_which_nobody_wrote_is_not_reset_again() -> None:
+def test_session_without_new_messages_is_not_reset_again() -> None:
     empty = replace(FACTS, has_messages=False)
     assert judge(BOTH, empty, NOW + 30 * DAY) == Keep(next_check=inf, reason="no person has written since it began")
 

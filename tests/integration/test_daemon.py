@@ -54,7 +54,7 @@ def test_the_hint_about_a_second_ctrl_c_is_for_the_screen_and_not_for_the_record
         assert (reader.fact(STOPPED) or b"").endswith(b"interrupted from the terminal")
 
 
-def test_a_second_daemon_on_the_same_home_is_told_the_pid_of_the_first(daemon: DaemonProcess) -> None:
+def test_second_daemon_on_the_same_home_gets_the_pid_of_the_first(daemon: DaemonProcess) -> None:
     assert daemon.process is not None
     second = daemon.hermes("daemon")
     assert second.returncode == 75
@@ -222,7 +222,7 @@ def test_a_removed_lock_file_lets_no_second_daemon_in(daemon: DaemonProcess) -> 
     assert daemon.ask("still here?").status == 200
 
 
-def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> None:
+def test_systemd_gets_ready_stopping_and_watchdog_messages(tmp_path: Path) -> None:
     with ServiceManager(tmp_path / "n") as manager:
         environ = {"NOTIFY_SOCKET": str(manager.path), "WATCHDOG_USEC": "400000"}
         with DaemonProcess(environ=environ) as daemon:

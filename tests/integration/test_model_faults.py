@@ -335,7 +335,7 @@ def closed_door(port: int) -> Iterator[None]:
     ("absence", "connect_s", "status", "code"),
     [(closed_door, 20, 502, "upstream_connection"), (dead_end, 0.5, 504, "upstream_timeout")],
 )
-def test_nobody_at_the_address_is_one_error_and_the_turn_after_works(
+def test_unreachable_address_fails_one_turn_only(
     tmp_path: Path, absence: Any, connect_s: float, status: int, code: str
 ) -> None:
     port = free_port()

@@ -170,7 +170,7 @@ def test_the_image_has_every_platform_that_can_be_configured() -> None:
             assert f"\n{re.split('[<>=]', requirement)[0]}==" in f"\n{locked}", requirement
 
 
-def test_the_image_runs_as_nobody_special_and_without_a_shell_in_between() -> None:
+def test_image_runs_as_ordinary_user_without_a_shell() -> None:
     assert instructions("USER") == ["hermes"]
     assert (instructions("ENTRYPOINT"), instructions("CMD")) == (['["hermes"]'], ['["daemon"]'])
     assert 'CMD ["hermes", "status"]' in instructions("HEALTHCHECK")[0]

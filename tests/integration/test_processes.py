@@ -227,7 +227,7 @@ def test_what_the_agent_waited_for_is_not_told_again_and_the_rest_is(daemon: Dae
     assert f"{second} has ended with exit code 3 (what it left running was ended: sleep)" in texts[2]
 
 
-def test_a_watched_line_is_told(daemon: DaemonProcess) -> None:
+def test_watched_line_is_reported(daemon: DaemonProcess) -> None:
     start(daemon, "s", "echo warming up; echo server ready; sleep 300", watch=["ready"])
     [text] = eventually(lambda: told(daemon, "s"))
     assert "server ready" in text
@@ -251,7 +251,7 @@ def test_a_planned_stop_leaves_processes_running_and_the_next_start_finds_them(
     assert "survived" in text
 
 
-def test_a_planned_stop_ends_them_where_it_is_told_to() -> None:
+def test_planned_stop_ends_processes_if_configured() -> None:
     with DaemonProcess(config="processes: {keep_on_stop: false}\n") as daemon:
         name = start(daemon, "s", "sleep 300")
         pid = process(daemon, name)["pid"]

@@ -81,7 +81,7 @@ def test_the_model_knows_whom_it_talks_to_also_after_a_restart(
     assert without_fences(shown[-1]) == "[person 7] say hi"
 
 
-def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, daemon: DaemonProcess) -> None:
+def test_stranger_gets_one_notice_and_no_answer(server: TelegramServer, daemon: DaemonProcess) -> None:
     server.say(8, 8, "say hello")
     server.say(8, 8, "say hello")
     server.say(ANN, ANN, "say hello")
@@ -90,7 +90,7 @@ def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, d
     assert "Your user id is 8" in server.replies(8)[0]
 
 
-def test_nobody_finds_what_another_person_said(server: TelegramServer, model: ScriptedModel) -> None:
+def test_search_hides_other_peoples_messages(server: TelegramServer, model: ScriptedModel) -> None:
     bob = 9
     people = f'allowed_users: ["{ANN}", "{bob}"]'
     config = f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", {people}}}\n'

@@ -102,7 +102,7 @@ def test_a_file_of_a_stranger_is_not_even_fetched(server: TelegramServer, model:
         assert stored(daemon) == []
 
 
-def test_a_file_that_cannot_be_fetched_is_told_to_the_model(server: TelegramServer, model: ScriptedModel) -> None:
+def test_model_gets_a_note_about_a_file_that_cannot_be_fetched(server: TelegramServer, model: ScriptedModel) -> None:
     with a_daemon(server, model):
         server.fail("getFile", Fault(status=400, description="Bad Request: file is too big"))
         server.say(ANN, ANN, "", document={"file_id": "film", "file_name": "film.mkv"})

@@ -196,7 +196,7 @@ def test_half_a_tool_call_is_not_run(daemon: DaemonProcess, judge: Judge, sessio
 
 
 @pytest.mark.parametrize("kind", ["malformed_arguments", "unknown_tool"])
-def test_a_broken_tool_call_is_told_to_the_model(
+def test_model_gets_the_error_of_a_broken_tool_call(
     daemon: DaemonProcess, judge: Judge, session: str, kind: str
 ) -> None:
     judge.script({"type": "tool_fault", "kind": kind})

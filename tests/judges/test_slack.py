@@ -138,7 +138,7 @@ def test_files_go_both_ways(slack: LocalSlack, daemon: DaemonProcess, folder: Pa
     eventually(lambda: slack.files(private) == ["report.txt"])
 
 
-def test_a_stranger_is_told_so_once(slack: LocalSlack, daemon: DaemonProcess) -> None:
+def test_stranger_gets_one_notice(slack: LocalSlack, daemon: DaemonProcess) -> None:
     private = slack.say(BOB, BOB, "say hello")["channel"]
     slack.say(private, BOB, "say hello")
     assert BOB in slack.until_replies(private)[0]

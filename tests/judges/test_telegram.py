@@ -84,7 +84,7 @@ def test_a_file_with_a_caption(telegram: MockTelegram, model: ScriptedModel, dae
     assert any("what does this plan say?" in str(each["messages"][-1]["content"]) for each in model.requests)
 
 
-def test_a_group_where_somebody_calls(telegram: MockTelegram, daemon: DaemonProcess) -> None:
+def test_group_with_a_call(telegram: MockTelegram, daemon: DaemonProcess) -> None:
     telegram.say(GROUP, 6, "say nothing to us")
     mention = {"type": "mention", "offset": 0, "length": len(BOT_NAME) + 1}
     telegram.say(GROUP, 6, f"@{BOT_NAME} say hello to all", entities=[mention])

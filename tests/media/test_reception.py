@@ -160,7 +160,7 @@ async def test_a_voice_is_written_down_and_said_to_be_one(tmp_path: Path) -> Non
     assert [path.suffix for path in heard] == [".ogg"]
 
 
-async def test_a_sound_file_that_cannot_be_heard_is_told_of_kindly(tmp_path: Path) -> None:
+async def test_unplayable_audio_file_gets_a_notice(tmp_path: Path) -> None:
     text, _ = await received(tmp_path, attachment("audio", media_type="audio/mpeg"))
     assert "you cannot listen to it. Tell the person." in text
 
@@ -180,7 +180,7 @@ async def test_a_voice_that_comes_again_is_not_written_down_twice(tmp_path: Path
     assert len(heard) == 1
 
 
-async def test_a_voice_that_nobody_can_hear_is_answered_kindly(tmp_path: Path) -> None:
+async def test_voice_message_without_transcription_gets_a_notice(tmp_path: Path) -> None:
     async def broken(path: Path, sent: Attachment) -> str:
         raise PlatformError("it is out of order")
 

@@ -268,7 +268,7 @@ async def test_a_stop_waits_for_no_pause_and_tells_who_waits(world: IndexHarness
         await world.follower.caught_up()
 
 
-async def test_whoever_stops_waiting_harms_nobody(world: IndexHarness) -> None:
+async def test_cancelled_wait_affects_no_other_waiter(world: IndexHarness) -> None:
     world.journal.gate.clear()
     world.follower.start()
     leaving = asyncio.create_task(world.follower.caught_up())

@@ -209,7 +209,7 @@ def test_an_answer_without_a_platform_gets_that_of_its_session(index: SearchInde
     assert [hit.platform for hit in index.search("other")] == [""]
 
 
-def test_clearing_starts_anew(index: SearchIndex) -> None:
+def test_clearing_resets_the_state(index: SearchIndex) -> None:
     index.add(3, [said("x")])
     index.clear()
     assert index.position() == 0
@@ -220,7 +220,7 @@ def test_clearing_starts_anew(index: SearchIndex) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_file_that_is_none_of_ours_is_made_anew(tmp_path: Path, content: bytes) -> None:
+def test_foreign_file_is_created_again(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     index = SearchIndex(tmp_path)
     assert index.position() == 0
@@ -229,7 +229,7 @@ def test_a_file_that_is_none_of_ours_is_made_anew(tmp_path: Path, content: bytes
     index.close()
 
 
-def test_a_file_of_another_version_is_made_anew(index: SearchIndex) -> None:
+def test_file_of_another_version_is_created_again(index: SearchIndex) -> None:
     index.add(5, [said("old")])
     index.close()
     database = sqlite3.connect(index.path)
@@ -240,7 +240,7 @@ def test_a_file_of_another_version_is_made_anew(index: SearchIndex) -> None:
     assert index.search("old") == []
 
 
-def test_a_database_of_somebody_else_is_made_anew(tmp_path: Path) -> None:
+def test_foreign_database_is_created_again(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / FILE_NAME)
     database.execute("CREATE TABLE other (x)")
     database.commit()

@@ -26,7 +26,7 @@ async def test_each_watcher_gets_what_it_asked_for_in_order() -> None:
     assert hub.watchers == 0
 
 
-async def test_a_watcher_that_falls_behind_is_cut_off_and_told_so() -> None:
+async def test_slow_watcher_is_disconnected_with_a_reason() -> None:
     hub = EventHub(bound=3)
     slow = hub.subscribe()
     for number in range(5):
@@ -36,7 +36,7 @@ async def test_a_watcher_that_falls_behind_is_cut_off_and_told_so() -> None:
     assert hub.watchers == 0
 
 
-async def test_what_has_arrived_can_be_taken_at_once() -> None:
+async def test_available_data_is_returned_immediately() -> None:
     hub = EventHub(bound=3)
     feed = hub.subscribe()
     assert feed.waiting() == []
@@ -52,7 +52,7 @@ async def test_what_has_arrived_can_be_taken_at_once() -> None:
         await anext(feed)
 
 
-async def test_closing_wakes_whoever_waits() -> None:
+async def test_closing_wakes_waiters() -> None:
     feed = EventHub().subscribe()
     waiting = asyncio.create_task(anext(feed))
     await asyncio.sleep(0)

@@ -47,6 +47,7 @@ from hermes.domain.errors import HermesError, StorageFailedError
 from hermes.domain.events import TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.records import Answered
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase, Session
@@ -332,8 +333,13 @@ class SimulatedDaemon:
             notices=NoticeLimit(),
             settings=lambda: self.processes.settings,
             new_turn=lambda: TurnId(self._outside.number("turn")),
+            send_heartbeat=self._tell_directory,
             publish=self.hub.publish,
         )
+
+    def _tell_directory(self, heartbeat: Heartbeat) -> None:
+        with suppress(ActorDeadError):
+            self.children["directory"].tell(heartbeat)
 
     async def _announce(self, said: Announcement) -> None:
         _, process, _ = said.id.split(":")

@@ -12,9 +12,9 @@ from hermes.domain.process.process import (
     EndReason,
     FailedStart,
     Handle,
-    Heartbeat,
     Lost,
     ProcessEnd,
+    ProcessSample,
     ProcessSpec,
 )
 from tests.simulation.outside import Outside
@@ -65,13 +65,15 @@ class Machine:
             return Lost(id=name, reason="its shim was killed")
         return self._handles[name]
 
-    def look(self, handle: Handle) -> Heartbeat:
+    def look(self, handle: Handle) -> ProcessSample:
         ended = self._outside.time() >= self._ends[handle.id]
         reason = EndReason.KILLED if handle.id in self._killed else EndReason.EXITED
         end = ProcessEnd(reason=reason, code=0, ended_at=self._outside.wall()) if ended else None
-        return Heartbeat(alive=not ended, output_bytes=0, last_output_at=None, cpu_s=self._outside.time(), end=end)
+        return ProcessSample(
+            alive=not ended, output_bytes=0, last_output_at=None, cpu_s=self._outside.time(), end=end
+        )
 
-    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, ProcessSample]:
         return {handle.id: self.look(handle) for handle in handles}
 
     def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]:

@@ -53,7 +53,7 @@ def rewrite_meta(directory: Path, change: Callable[[bytes, bytes], bytes]) -> No
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
-def test_nobody_else_can_read_the_files(tmp_path: Path, umask: Callable[[int], int], mask: int) -> None:
+def test_files_are_private(tmp_path: Path, umask: Callable[[int], int], mask: int) -> None:
     umask(mask)
     directory = tmp_path / "home" / "store"
     engine = LmdbEngine.open(directory)
@@ -179,7 +179,7 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes) -> N
     assert (tmp_path / "data.mdb").read_bytes() == content
 
 
-def test_a_store_that_was_cut_short_is_refused_and_kills_nobody(tmp_path: Path) -> None:
+def test_truncated_store_is_refused_without_a_crash(tmp_path: Path) -> None:
     engine = LmdbEngine.open(tmp_path)
     engine.commit([(append("a", 0, message("x" * 500_000)),)])
     engine.close()

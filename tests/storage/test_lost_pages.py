@@ -194,7 +194,7 @@ def test_the_verifier_names_the_page_and_the_records(store: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise_on_any_page_never_kills_whoever_reads(store: Path, seed: int) -> None:
+def test_noise_on_any_page_never_crashes_a_reader(store: Path, seed: int) -> None:
     """In a process of its own: what goes wrong inside the engine cannot be caught."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.storage.child", "read_noise", str(store), str(seed)],

@@ -78,7 +78,7 @@ def test_without_a_way_from_there_the_store_is_refused_and_left_as_it_is(tmp_pat
     assert not (tmp_path / "compact.part").exists()
 
 
-def test_whoever_only_looks_does_not_migrate_but_says_what_to_do(tmp_path: Path) -> None:
+def test_reader_does_not_migrate_but_says_what_to_do(tmp_path: Path) -> None:
     make_older(tmp_path)
     with pytest.raises(StorageFormatError, match="start the daemon once"), open_reader(tmp_path):
         pass

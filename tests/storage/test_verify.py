@@ -70,7 +70,7 @@ def test_a_sound_store_has_no_problems(store: Path) -> None:
         (RECENT, b"\0" * 8 + b"z", b"", "recent"),
     ],
 )
-def test_tables_that_disagree_are_told(
+def test_inconsistent_tables_are_reported(
     store: Path, table: str, key: bytes, value: bytes | None, problem: str
 ) -> None:
     change(store, table, key, value)
@@ -87,20 +87,20 @@ def test_a_store_in_use_can_be_verified(store: Path) -> None:
     engine.close()
 
 
-def test_damaged_pages_are_told(store: Path) -> None:
+def test_damaged_pages_are_reported(store: Path) -> None:
     with (store / "data.mdb").open("r+b") as file:
         file.seek(8 * 4096)
         file.write(os.urandom((store / "data.mdb").stat().st_size - 8 * 4096))
     assert verify(store) != []
 
 
-def test_a_store_that_was_cut_short_is_told(store: Path) -> None:
+def test_truncated_store_is_reported(store: Path) -> None:
     os.truncate(store / "data.mdb", 3 * 4096)
     [problem] = verify(store)
     assert "truncated" in problem
 
 
-def test_what_is_no_store_is_told(tmp_path: Path) -> None:
+def test_foreign_directory_is_reported(tmp_path: Path) -> None:
     assert "cannot be opened" in verify(tmp_path / "nothing")[0]
     (tmp_path / "data.mdb").write_bytes(b"not a store" * 1000)
     assert "does not hold a Hermes store" in verify(tmp_path)[0]

@@ -150,7 +150,7 @@ async def test_the_gate_judges_every_file_of_a_patch(bench: Workbench) -> None:
     assert not proposal.parallel
 
 
-def test_a_file_that_somebody_else_changed_is_left_alone(tmp_path: Path) -> None:
+def test_file_changed_by_another_program_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("one\n")
     change, _ = plan_replace(str(path), "one", "two", every=False)

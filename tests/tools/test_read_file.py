@@ -64,7 +64,7 @@ def test_a_reader_that_is_no_longer_wanted_ends(tmp_path: Path) -> None:
         read_page(str(path), 500, 5, lambda: time.monotonic() - began > 0.1)
 
 
-async def test_a_line_that_is_not_there_is_told(files: Workbench) -> None:
+async def test_missing_line_is_an_error(files: Workbench) -> None:
     files.write("a.txt", "one\n")
     files.write("empty", "")
     assert "has only 1 lines; there is no line 5" in await files.problem("read_file", path="a.txt", offset=5)

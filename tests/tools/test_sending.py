@@ -158,7 +158,7 @@ async def test_what_cannot_be_sent_is_explained_to_the_model(sender: Workbench, 
         assert problem in await sender.problem("send_file", path=path)
 
 
-async def test_where_nobody_takes_files_the_model_is_told(bench: Workbench, tmp_path: Path) -> None:
+async def test_model_learns_that_files_cannot_be_sent_here(bench: Workbench, tmp_path: Path) -> None:
     place = Workplace(default_cwd=str(bench.cwd), home=str(tmp_path), hermes_home=str(tmp_path))
     tool = send_file_tool(
         place, lambda path: bench._gate(path, False), lambda file, name: Path(name), frozenset({"elsewhere"})

@@ -218,7 +218,7 @@ async def test_one_goes_on_looking_until_there_is_enough_of_ones_own(world: Sear
     assert (await world.run(limit=1)).startswith("session hers, telegram")
 
 
-async def test_what_goes_wrong_is_told_to_the_model(world: SearchHarness) -> None:
+async def test_errors_are_reported_to_the_model(world: SearchHarness) -> None:
     with pytest.raises(ToolError, match="there is no session nobody"):
         await world.run(session="nobody")
     world.trouble = StorageError("the search index cannot be used")

@@ -50,7 +50,7 @@ def test_a_state_that_cannot_be_used_is_an_error(tmp_path: Path, stored: str) ->
         load(tmp_path)
 
 
-def test_a_variable_nobody_touched_follows_the_daemon() -> None:
+def test_unchanged_variable_follows_the_daemon() -> None:
     state = ShellState(changed={"LANG": None, "A": "1"})
     assert state.environment({**BASE, "NEW": "2"}) == {"HOME": "/", "A": "1", "NEW": "2"}
 

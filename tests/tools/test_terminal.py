@@ -298,7 +298,7 @@ async def test_conversations_share_nothing_even_at_the_same_time(world: Terminal
     assert texts == [f"{world.root}/{name}\n{name}\n[exit code 0]" for name in names]
 
 
-async def test_a_decision_is_told_the_directory_that_the_command_would_run_in(world: TerminalHarness) -> None:
+async def test_decision_gets_the_working_directory_of_the_command(world: TerminalHarness) -> None:
     made = world.tool()
     decide = made.decide
     assert decide is not None
@@ -625,7 +625,7 @@ async def test_a_terminal_shows_what_was_left_on_the_screen(world: TerminalHarne
     assert text == "100%\nbold aXc\n[exit code 0]"
 
 
-async def test_a_question_on_a_terminal_is_answered_by_nobody(world: TerminalHarness) -> None:
+async def test_question_on_a_terminal_gets_no_answer(world: TerminalHarness) -> None:
     assert "[exit code 1]" in await world.text("read -p 'sure? ' answer", pty=True, timeout=20)
 
 

@@ -54,7 +54,7 @@ async def test_a_write_that_cannot_be_leaves_nothing(files: Workbench, path: str
     assert files.tree() == {"file": b"x"}
 
 
-async def test_half_a_character_is_told(files: Workbench) -> None:
+async def test_truncated_character_is_reported(files: Workbench) -> None:
     result = await files.toolbox.run("write_file", {"path": "a", "content": "\ud800"}, files.context)
     assert "surrogate" in result.text
     assert files.tree() == {}

@@ -37,9 +37,9 @@ def attachments_of(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
     return (_file(message[name], name),) if name else ()
 
 
-def told_of(message: Mapping[str, Any]) -> tuple[Foreign, ...]:
+def foreign_of(message: Mapping[str, Any]) -> tuple[Foreign, ...]:
     """Describe a sticker, contact, location or poll. The sender did not write these texts."""
-    for kind, name, describe in _TOLD:
+    for kind, name, describe in _DESCRIBED:
         if about := message.get(name):
             return (Foreign(kind=kind, text=sound(describe(about))),)
     return ()
@@ -68,7 +68,7 @@ def _coordinates(where: Mapping[str, Any]) -> str:
     return f"{where.get('latitude')}, {where.get('longitude')}"
 
 
-_TOLD = (  # a venue also has a location and has to come first
+_DESCRIBED = (  # a venue also has a location and has to come first
     (ForeignKind.STICKER, "sticker", _sticker),
     (ForeignKind.CONTACT, "contact", _contact),
     (ForeignKind.LOCATION, "venue", _venue),

@@ -18,7 +18,7 @@ from hermes.adapters.telegram.addressed import (
     is_addressed,
     without_name,
 )
-from hermes.adapters.telegram.attachment import FILE_FIELDS, attachments_of, told_of
+from hermes.adapters.telegram.attachment import FILE_FIELDS, attachments_of, foreign_of
 from hermes.adapters.telegram.forward import forward_of, is_forward
 from hermes.adapters.telegram.keyboard import pressed
 from hermes.domain.ids import InboundKey
@@ -101,7 +101,7 @@ def _message(
     sender = message.get("from")
     forward = forward_of(message)
     text = "" if forward else sound(_said(message))
-    foreign = (*forward, *told_of(message))
+    foreign = (*forward, *foreign_of(message))
     attachments = attachments_of(message)
     if sender is None or sender.get("is_bot") or message["chat"]["type"] == "channel":
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
-from hermes.agent.models.local_model import CONTEXT_MAX, MAX_TOKENS, LocalModel
+from hermes.agent.models.local_model import CONTEXT_MAX, LocalModel
 from hermes.agent.models.offline_model import OfflineModel
 from hermes.agent.models.openai_model import OpenAIModel
 from hermes.domain.errors import ConfigError
@@ -23,7 +23,6 @@ def make_model(
     context_window: int,
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
-    local_max_tokens: int = MAX_TOKENS,
 ) -> Model:
     match provider:
         case "offline":
@@ -38,7 +37,7 @@ def make_model(
                 idle_timeout_s=idle_timeout_s,
             )
         case "local":
-            return LocalModel(context_window=context_window, max_tokens=local_max_tokens)
+            return LocalModel(context_window=context_window)
     near = get_close_matches(provider, PROVIDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(PROVIDERS)
     raise ConfigError(f"model.provider: unknown provider {provider!r}; {hint}")

@@ -62,7 +62,6 @@ def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
         context_window=model.context_window,
         connect_timeout_s=model.connect_timeout_s,
         idle_timeout_s=model.idle_timeout_s,
-        local_max_tokens=model.local_max_tokens,
     )
 
 

@@ -36,6 +36,7 @@ from hermes.supervision.root import ChildSpec
 from hermes.system import clock as wall_clock
 
 DELIVERY = "delivery"  # name of the child of the root
+_FRESH_AFTER_S = 60.0  # an answer that grew for longer ends as a new message, which notifies people
 
 
 def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:
@@ -82,7 +83,7 @@ async def tell_left(homes: HomeService, session: Session, left: str) -> None:
 
 
 def delivery_spec(
-    adapters: Sequence[ChatAdapter], *, config: Config, journal: Journal, hub: Hub, pairing: PairingService
+    adapters: Sequence[ChatAdapter], *, journal: Journal, hub: Hub, pairing: PairingService
 ) -> ChildSpec:
     platforms: dict[str, Platform] = {
         adapter.platform.name: SecretMaskingPlatform(adapter.platform, gap=GAP, fill=pairing.fill)
@@ -95,7 +96,7 @@ def delivery_spec(
         hub=hub,
         clock=wall_clock.wall,
         jitter=random.random,
-        fresh_after_s=config.chat.fresh_final_after_s,
+        fresh_after_s=_FRESH_AFTER_S,
         name=DELIVERY,
     )
     return ChildSpec(name=DELIVERY, start=lambda owner: start(owner=owner))

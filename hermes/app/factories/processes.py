@@ -6,14 +6,14 @@ import asyncio
 import dataclasses
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
 from loguru import logger
 
 from hermes.actors.journal import ActorJournal
-from hermes.actors.kernel.ref import ActorRef
+from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.process_registry import ProcessRegistry
 from hermes.actors.process_services import Announcement, HostThreads, NoticeLimit, NoticeSender, ProcessServices
 from hermes.actors.process_supervisor import ProcessSupervisor
@@ -25,6 +25,7 @@ from hermes.domain.errors import HermesError
 from hermes.domain.events import Notice
 from hermes.domain.ids import TurnId
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.process.process_record import Heartbeat
 from hermes.ports.hub import Hub
 from hermes.processes.host import LinuxProcessHost
 from hermes.services.outbox import OutboxService
@@ -76,6 +77,7 @@ async def open_processes(
         notices=NoticeLimit(),
         settings=lambda: front.settings,
         new_turn=new_turn,
+        send_heartbeat=partial(_tell_directory, children),
         redact=redacted,
         publish=hub.publish,
     )
@@ -87,6 +89,11 @@ async def open_processes(
     finally:
         await courier.close()
         await threads.close()
+
+
+def _tell_directory(children: Children, heartbeat: Heartbeat) -> None:
+    with suppress(ActorDeadError):  # restarting: the next heartbeat comes in seconds
+        children["directory"].tell(heartbeat)
 
 
 async def announce(hub: Hub, journal: ActorJournal, outbox: OutboxService, said: Announcement) -> None:

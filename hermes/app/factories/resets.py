@@ -11,9 +11,9 @@ from hermes.config.reset_override import CHAT_TYPES, ResetOverride, parse_overri
 from hermes.config.settings import Config, SessionResetConfig
 from hermes.config.time_zone import find_zone
 from hermes.domain.ids import SessionId
-from hermes.domain.process.process_record import ProcessView
+from hermes.domain.process.process_record import Heartbeat, ProcessView
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
-from hermes.ports.processes import Processes
+from hermes.ports.processes import HeartbeatReceiver
 from hermes.services.processes import staleness_of
 
 
@@ -56,11 +56,15 @@ def _overridden(default: ResetPolicy, override: ResetOverride) -> ResetPolicy:
     )
 
 
-class LateProcessViews(Processes):
+class LateProcessViews(HeartbeatReceiver):
     """Processes as long as the real list does not exist yet: none."""
 
     def __init__(self) -> None:
-        self.of: Processes | None = None
+        self.of: HeartbeatReceiver | None = None
+
+    def receive(self, heartbeat: Heartbeat) -> None:
+        if self.of is not None:
+            self.of.receive(heartbeat)
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return () if self.of is None else self.of.views(root)

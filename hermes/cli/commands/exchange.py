@@ -161,7 +161,7 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(report)
         return 0
-    for line in _told(report):
+    for line in _report_lines(report):
         print_text(one_line(line))
     return 0
 
@@ -209,7 +209,7 @@ def _import_directly(home: Home, path: Path, environ: Mapping[str, str], *, trus
     return adoption.report()
 
 
-def _told(report: Mapping[str, Any]) -> Iterator[str]:
+def _report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     records, sessions = count(report["records"], "record"), report["sessions"]
     yield f"Imported {records} of {count(len(sessions), 'session')}: {', '.join(sessions)}."
     for old, new in report["renamed"].items():

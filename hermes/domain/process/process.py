@@ -1,4 +1,4 @@
-"""Values of background processes: specification, handle, heartbeat, output and end."""
+"""Values of background processes: specification, handle, sample, output and end."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ProcessEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class ProcessSample:
     """Sample of a process. CPU and memory include all its children; None: the system does not report it."""
 
     alive: bool

@@ -58,3 +58,13 @@ class ProcessView:
     known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
     untold: bool = False  # it has ended, and its conversation is not notified yet
     notify: bool = False  # its conversation is notified of its end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """Message of a process actor to the session that started the process: it is alive, and this is its activity.
+
+    While the session is not in memory, the directory receives it. Staleness is judged on the last one received.
+    """
+
+    process: ProcessView

@@ -1,14 +1,14 @@
-"""State of a background process, and its changes by heartbeats and by its end. Pure.
+"""State of a background process, and its changes by samples and by its end. Pure.
 
-A process is active if it has used CPU above a floor since the last heartbeat, or has written output. The first
-heartbeat of a daemon shows no CPU activity, since earlier usage is not known.
+A process is active if it has used CPU above a floor since the last sample, or has written output. The first
+sample of a daemon shows no CPU activity, since earlier usage is not known.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.domain.process.process import EndReason, Handle, Heartbeat, Lost, ProcessEnd
+from hermes.domain.process.process import EndReason, Handle, Lost, ProcessEnd, ProcessSample
 from hermes.domain.process.process_record import ProcessRecord, ProcessView
 from hermes.domain.values import dataclass
 
@@ -21,7 +21,7 @@ _COMMAND_CHARS = 120
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRow:
     record: ProcessRecord
-    view: ProcessView
+    view: ProcessView  # as its actor sees it; others see the last heartbeat
     handle: Handle | None = None  # None: it is not found yet, or lost
     heartbeats: int = 0  # by this daemon
 
@@ -82,36 +82,36 @@ def with_handle(row: ProcessRow, handle: Handle) -> ProcessRow:
 
 
 def with_heartbeat(
-    row: ProcessRow, heartbeat: Heartbeat, ports: tuple[int, ...] | None, now: float, heartbeat_s: float
+    row: ProcessRow, sample: ProcessSample, ports: tuple[int, ...] | None, now: float, heartbeat_s: float
 ) -> ProcessRow:
-    """Return the row after a heartbeat of a live process. `ports`: None if they were not read."""
+    """Return the row after a sample of a live process. `ports`: None if they were not read."""
     view = row.view
-    cpu_s = view.cpu_s if heartbeat.cpu_s is None else heartbeat.cpu_s
+    cpu_s = view.cpu_s if sample.cpu_s is None else sample.cpu_s
     worked = row.heartbeats > 0 and cpu_s - view.cpu_s >= CPU_FLOOR * heartbeat_s
-    wrote = heartbeat.output_bytes > view.output_bytes
+    wrote = sample.output_bytes > view.output_bytes
     active_at = view.active_at
     if worked or (wrote and row.heartbeats > 0):
         active_at = now
-    elif wrote and heartbeat.last_output_at is not None:  # before this daemon started: the file has the time
-        active_at = max(active_at, min(now, heartbeat.last_output_at))
+    elif wrote and sample.last_output_at is not None:  # before this daemon started: the file has the time
+        active_at = max(active_at, min(now, sample.last_output_at))
     view = replace(
         view,
-        started_at=_started_at(view, heartbeat, now),
+        started_at=_started_at(view, sample, now),
         heartbeat_at=now,
         active_at=active_at,
         cpu_s=cpu_s,
-        output_bytes=heartbeat.output_bytes,
-        memory_bytes=heartbeat.rss_bytes or 0,
+        output_bytes=sample.output_bytes,
+        memory_bytes=sample.rss_bytes or 0,
         ports=view.ports if ports is None else ports,
         known=row.heartbeats + 1 >= KNOWN_AFTER,
     )
     return replace(row, view=view, heartbeats=row.heartbeats + 1)
 
 
-def _started_at(view: ProcessView, heartbeat: Heartbeat, now: float) -> float:
-    if heartbeat.age_s is None or abs(now - heartbeat.age_s - view.started_at) < _STEADY_S:
+def _started_at(view: ProcessView, sample: ProcessSample, now: float) -> float:
+    if sample.age_s is None or abs(now - sample.age_s - view.started_at) < _STEADY_S:
         return view.started_at
-    return now - heartbeat.age_s
+    return now - sample.age_s
 
 
 def ended(record: ProcessRecord, end: ProcessEnd, now: float) -> ProcessRecord:

@@ -79,7 +79,7 @@ def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
 
 
 def find_head(reader: Reader, session: SessionId, damaged: list[Session] | None = None) -> Session | None:
-    """`damaged` hears of a row that had to be rebuilt from the log."""
+    """Return the session. Appends to `damaged` a row that had to be rebuilt from the log."""
     try:
         return reader.head(session)
     except BadRowError:

@@ -59,7 +59,7 @@ class Reader(Protocol):
     def sent(self, outgoing: str) -> DeliveredMessage | None: ...
     def sent_with(
         self, message: str
-    ) -> list[DeliveredMessage]: ...  # what a message of that id shows, in whatever chat
+    ) -> list[DeliveredMessage]: ...  # content of the message with that id, in any chat
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         """All sessions' records in the order they were written, after that position."""
 

@@ -19,7 +19,6 @@ from hermes.domain.tool_call import Effect, Gate, Verdict
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.operations import Operation, patched_paths, perform
 from hermes.tools.files.search_files import FileMatches, FileQuery, search
-from hermes.tools.own_folder import anothers_folders
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
 
@@ -102,7 +101,7 @@ class _Direct:
 
     async def search(self, context: ToolContext, query: FileQuery) -> FileMatches:
         own = await asyncio.to_thread(_is_own_output, context, query.root)
-        others = await asyncio.to_thread(anothers_folders, context.folder, self._workplace.hermes_home)
+        others = await asyncio.to_thread(_anothers_folders, context.folder, self._workplace.hermes_home)
         work = await asyncio.to_thread(self._workplace.work_of, context.folder, context.role)
 
         def allowed(real: str) -> bool:
@@ -124,7 +123,7 @@ class _Direct:
     def _gate(self, context: ToolContext, real: str, *, writing: bool) -> Gate:
         if not writing and _is_own_output(context, real):
             return Gate()
-        if anothers_folders(context.folder, self._workplace.hermes_home)(real):
+        if _anothers_folders(context.folder, self._workplace.hermes_home)(real):
             return Gate(verdict=Verdict.BLOCK, reason=f"{real} belongs to another conversation")
         return self._gate_path(real, writing, self._workplace.work_of(context.folder, context.role))
 
@@ -334,3 +333,12 @@ def _lines(
         shown.append(f"{names[line.path]}{mark}{line.number}{mark}{line.text}")
         before = place
     return shown
+
+
+def _anothers_folders(folder: Path, hermes_home: str) -> Callable[[str], bool]:
+    """Return a check for real paths: True if the path is in another conversation's folder.
+
+    This function reads the disk; the returned check does not.
+    """
+    work, own = Path(os.path.realpath(hermes_home), "work"), os.path.realpath(folder)
+    return lambda real: Path(real).is_relative_to(work) and not Path(real).is_relative_to(own)

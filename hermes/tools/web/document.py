@@ -138,9 +138,9 @@ def decode(body: bytes, content_type: str) -> str:
         return body.decode("utf-8")
     except UnicodeDecodeError:
         # A few bad bytes mean damaged UTF-8; many mean another character set.
-        mended = body.decode("utf-8", "replace")
-        mostly = mended.count("\ufffd") * 10 < sum(character > "\x7f" for character in mended)
-        return mended if mostly else body.decode("cp1252", "replace")
+        decoded = body.decode("utf-8", "replace")
+        mostly = decoded.count("\ufffd") * 10 < sum(character > "\x7f" for character in decoded)
+        return decoded if mostly else body.decode("cp1252", "replace")
 
 
 def _charset(name: str) -> str:

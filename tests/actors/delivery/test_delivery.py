@@ -155,7 +155,7 @@ async def test_it_says_how_much_it_owes_and_what_keeps_the_oldest(desk: Delivery
     assert (shown.state, shown.last_error) == ("2 to say", "a is not delivered for 30 s: no route (tried 1 times)")
 
 
-async def test_a_dead_letter_that_cannot_be_stored_is_not_tried_again_at_once(desk: DeliveryHarness) -> None:
+async def test_dead_letter_that_cannot_be_stored_is_not_retried_immediately(desk: DeliveryHarness) -> None:
     await desk.settled()
     desk.journal.held = []
     desk.platform.problems = [DeliveryError("the chat was deleted", gone=True) for _ in range(100)]
@@ -254,7 +254,7 @@ async def _killed_while_sending(desk: DeliveryHarness, *, arrives: bool) -> None
     await desk.settled()
 
 
-async def test_a_message_of_which_nobody_knows_whether_it_arrived_is_repeated_and_marked(
+async def test_message_in_doubt_is_repeated_and_marked(
     desk: DeliveryHarness,
 ) -> None:
     await _killed_while_sending(desk, arrives=True)
@@ -628,7 +628,7 @@ async def test_an_answer_that_comes_before_the_outbox_was_read_knows_what_was_sh
     assert desk.platform.texts() == ["Hello"]
 
 
-async def test_a_message_that_somebody_deleted_is_said_anew(desk: DeliveryHarness) -> None:
+async def test_deleted_message_is_sent_again(desk: DeliveryHarness) -> None:
     await desk.stop()
     desk.journal.engine.commit([(Enqueue(outgoing=replace(outgoing("a", "hello"), sent=("m9",))),)])
     desk.start()

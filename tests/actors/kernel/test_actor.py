@@ -164,7 +164,7 @@ async def test_whatever_a_handler_raises_ends_its_actor_alone(killer: type[BaseE
 
 
 @pytest.mark.parametrize("killer", KILLERS)
-async def test_an_actor_that_cannot_start_ends_alone_and_is_told_why(killer: type[BaseException]) -> None:
+async def test_failed_start_ends_one_actor_with_a_reason(killer: type[BaseException]) -> None:
     owner, other, error = Owner.start(), Probe.start(), killer("no")
     seen: list[object] = []
 
@@ -198,7 +198,7 @@ async def test_who_asks_is_not_ended_by_what_ended_the_actor(killer: type[BaseEx
     assert isinstance(caught.value.__cause__, killer)
 
 
-async def test_an_asker_finds_the_actor_dead_and_the_owner_told() -> None:
+async def test_ask_to_a_dead_actor_fails_and_the_owner_is_notified() -> None:
     owner = Owner.start()
     ref = Probe.start(owner=owner)
     with pytest.raises(ValueError, match="bad"):
@@ -281,7 +281,7 @@ async def test_a_death_notice_overtakes_waiting_mail() -> None:
     assert diary[1:] == list(range(100))
 
 
-async def test_asks_that_wait_behind_a_failure_are_told_that_the_actor_is_dead() -> None:
+async def test_asks_queued_behind_a_failure_fail_with_actor_dead() -> None:
     ref = Probe.start(name="p")
     ref.tell(fail)
     waiting = [ref.ask(number, block=False) for number in range(100)]
@@ -361,7 +361,7 @@ async def test_the_owner_is_told_what_killed_its_child_and_what_was_still_waitin
         await answer(asked)
 
 
-async def test_the_owner_is_told_of_a_clean_stop() -> None:
+async def test_owner_is_notified_of_a_clean_stop() -> None:
     owner = Owner.start()
     ref = Probe.start(owner=owner, name="child")
     await stop(ref)

@@ -121,7 +121,7 @@ async def test_another_thread_settles_it() -> None:
     assert await asyncio.gather(*tasks) == ["answer"] * 3
 
 
-async def test_it_can_be_awaited_on_two_loops_at_once() -> None:
+async def test_it_can_be_awaited_on_two_loops_concurrently() -> None:
     future = LoopFuture()
 
     async def elsewhere() -> object:
@@ -180,7 +180,7 @@ def test_abandoning_it_after_the_answer_changes_nothing() -> None:
         future.set("second")
 
 
-def test_a_watcher_that_comes_late_is_called_at_once() -> None:
+def test_late_watcher_is_called_immediately() -> None:
     future = LoopFuture()
     seen: list[LoopFuture] = []
     future.watch(seen.append)

@@ -195,7 +195,9 @@ def impatient(answer: pykka.Future[Any], diary: list[object]) -> None:
         diary.append("timeout")
 
 
-async def test_a_handler_does_not_see_the_variables_of_whoever_tells(runtime: Runtime, diary: list[object]) -> None:
+async def test_handler_does_not_see_the_context_variables_of_the_sender(
+    runtime: Runtime, diary: list[object]
+) -> None:
     whose_context.set("the teller's")
     ref = runtime.start(diary)
     assert await runtime.answer(ref.ask(TellContext(), block=False)) == "nobody's"
@@ -210,7 +212,7 @@ async def test_who_asks_gets_the_exception(runtime: Runtime, diary: list[object]
         await runtime.answer(ref.ask(Fail(error=ValueError("bad")), block=False))
 
 
-async def test_a_told_message_that_fails_ends_the_actor(runtime: Runtime, diary: list[object]) -> None:
+async def test_failure_of_a_tell_ends_the_actor(runtime: Runtime, diary: list[object]) -> None:
     ref, error = runtime.start(diary), ValueError("bad")
     ref.tell(Fail(error=error))
     await until(lambda: not ref.is_alive())
@@ -236,7 +238,7 @@ async def test_a_stop_says_true_and_then_false(runtime: Runtime, diary: list[obj
     assert diary == ["started", "stopped"]
 
 
-async def test_two_stops_at_once_are_both_true(runtime: Runtime, diary: list[object]) -> None:
+async def test_concurrent_stops_both_succeed(runtime: Runtime, diary: list[object]) -> None:
     ref = runtime.start(diary)
     with runtime.held(ref):
         stops = [ref.stop(block=False), ref.stop(block=False)]

@@ -60,7 +60,7 @@ async def test_in_an_open_place_everybody_may_talk_and_nowhere_else(inbound: Inb
     assert (await door(open_places=("g",)).role(inbound) is not None) is heard
 
 
-async def test_by_default_nobody_is_heard() -> None:
+async def test_by_default_no_one_is_admitted() -> None:
     assert await AccessControl(pairing=NOBODY).role(did("ann", "x", "g")) is None
     assert await AccessControl(pairing=NOBODY).role(did("ann", "x")) is None
 

@@ -89,7 +89,7 @@ async def test_revoking_a_user_unsets_the_home_in_their_private_chat() -> None:
                 await here.office.address("toy", "", "")
 
 
-async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
+async def test_notice_goes_to_one_home_channel_and_a_banner_to_all() -> None:
     async with edge(admins=PEOPLE) as here:
         homes = HomeService(["toy", "other"], sessions=here.here.desk, outbox=here.outbox, clock=lambda: 1.0)
         assert not await homes.tell("n", "nobody hears it")

@@ -78,7 +78,7 @@ async def test_adapter_reads_recent_places_and_saved_notes() -> None:
         assert await here.desk.places("other", 9) == []
 
 
-async def test_nobody_sees_or_takes_up_what_somebody_else_began() -> None:
+async def test_sessions_of_other_people_are_hidden() -> None:
     async with edge() as here:
         anns = await here.session(await here.says("ann", "my secret"))
         await here.here.answer()
@@ -123,7 +123,7 @@ async def test_only_the_starter_can_press_buttons_in_a_shared_conversation() -> 
         )  # nothing was said to all; the session's own record has the question say its answer
 
 
-async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> None:
+async def test_button_of_another_persons_group_conversation_does_nothing() -> None:
     async with edge() as here:
         first = await here.says("ann", "do it", "g")
         await here.here.answer("", needs_leave("c1"))
@@ -385,7 +385,7 @@ async def test_full_queue_is_reported_once_and_blocks_no_other_chat() -> None:
         assert len(here.told("ann")) == 2
 
 
-async def test_groups_that_move_at_once_are_all_remembered() -> None:
+async def test_concurrent_group_migrations_are_all_stored() -> None:
     async with edge() as here:
         await asyncio.gather(*(here.desk.chat_moved(f"g{number}", f"s{number}") for number in range(9)))
         here.restart()

@@ -60,7 +60,7 @@ async def test_a_message_waits_for_a_command_before_it() -> None:
     assert await chat.can_be_stored("c1") == ["f1", "c1", "m1"]
 
 
-async def test_one_that_is_given_up_holds_up_nobody() -> None:
+async def test_abandoned_message_blocks_nothing() -> None:
     chat = Chat()
     chat.comes("m1", "m2", "c1")
     await chat.can_be_stored("m2", "c1")

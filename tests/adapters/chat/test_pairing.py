@@ -101,7 +101,7 @@ def test_book_of_an_earlier_version_can_be_read() -> None:
     assert [each.user for each in pairing_code.decode(json.dumps(stored).encode()).pending] == ["a"]
 
 
-def test_whoever_has_the_code_is_let_in_whatever_way_it_is_typed() -> None:
+def test_pairing_code_is_accepted_in_any_spelling() -> None:
     book = issued(asked("a", "b"), "b")
     after, found = pairing_code.approve(book, "toy", " abcd-2345 ", NOW + 10, quick)
     assert isinstance(found, Request)
@@ -121,7 +121,7 @@ def test_whoever_has_the_code_is_let_in_whatever_way_it_is_typed() -> None:
         ("toy", GOOD, NOW + pairing_code.VALID_S),
     ],
 )
-def test_nobody_is_let_in_with_the_wrong_code_elsewhere_or_too_late(platform: str, code: str, at: float) -> None:
+def test_wrong_misplaced_or_expired_code_is_refused(platform: str, code: str, at: float) -> None:
     after, problem = pairing_code.approve(issued(asked("a"), "a"), platform, code, at, quick)
     assert isinstance(problem, str)
     assert after.approved == ()
@@ -236,7 +236,7 @@ async def test_strangers_in_groups_and_their_presses_are_ignored() -> None:
         assert (await here.pairing.book()).pending == ()
 
 
-async def test_where_strangers_are_ignored_nobody_gets_a_code() -> None:
+async def test_ignored_strangers_get_no_code() -> None:
     async with edge(pair=False) as here:
         await here.says("eve", "hello")
         assert here.outgoing == []

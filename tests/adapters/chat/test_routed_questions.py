@@ -70,7 +70,7 @@ async def test_without_a_private_chat_the_home_channel_is_asked() -> None:
         assert [outgoing.place.chat for outgoing in questions(here)] == ["h"]
 
 
-async def test_with_nobody_to_ask_it_waits_and_says_so() -> None:
+async def test_without_an_approver_the_call_waits_with_a_notice() -> None:
     async with edge(**GROUP) as here:
         head, _ = await asks(here, "eve")
         assert questions(here) == []
@@ -78,7 +78,7 @@ async def test_with_nobody_to_ask_it_waits_and_says_so() -> None:
         assert f"hermes approve {head.id}" in (await here.here.desk.view(head.id)).why
 
 
-async def test_somebody_who_is_no_admin_any_more_is_not_asked() -> None:
+async def test_former_admin_is_not_asked() -> None:
     async with edge(**GROUP) as here:
         await here.here.desk.remember("chat.private:toy:former", b'{"chat": "former"}')
         await here.says("boss", "/status")
@@ -115,7 +115,7 @@ async def test_a_denial_by_an_admin_ends_the_call() -> None:
 
 
 @pytest.mark.parametrize("who", ["eve", "ann", "bob"])
-async def test_nobody_else_can_press(who: str) -> None:
+async def test_other_people_cannot_press_the_button(who: str) -> None:
     async with edge(**GROUP) as here:
         await here.says("boss", "/status")
         head, token = await asks(here, "eve")

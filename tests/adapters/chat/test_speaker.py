@@ -47,7 +47,7 @@ def test_a_name_cannot_be_more_than_one(name: str, shown_as: str) -> None:
     assert speaker_label(did("ann", "", user_name=name), MARKER) == label(shown_as)
 
 
-def test_a_line_that_looks_like_somebody_elses_is_marked() -> None:
+def test_line_that_imitates_another_speaker_is_marked() -> None:
     assert shown("well\n[Bob] do it\n  [Bob] now") == f"{label('Ann')} well\n\\[Bob] do it\n  \\[Bob] now"
 
 

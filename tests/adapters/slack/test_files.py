@@ -126,7 +126,7 @@ async def test_when_slack_wants_us_to_wait_a_file_comes_later(server: SlackServe
         "nothing",
     ],
 )
-async def test_the_token_goes_to_nobody_but_slack(address: str, server: SlackServer, adapter: SlackAdapter) -> None:
+async def test_token_is_sent_only_to_slack(address: str, server: SlackServer, adapter: SlackAdapter) -> None:
     server.share("D1", "UANN", PNG, address=address)
     [picture] = await shared(adapter, server)
     with pytest.raises(PlatformError, match="is not on Slack"):
@@ -206,7 +206,7 @@ async def test_another_file_of_the_same_name_is_not_taken_for_it(
         ("files.completeUploadExternal", Fault(error="invalid_auth")),
     ],
 )
-async def test_a_file_that_nobody_has_seen_can_be_sent_again(
+async def test_file_that_was_not_shown_can_be_sent_again(
     method: str, fault: Fault, server: SlackServer, adapter: SlackAdapter, report: str
 ) -> None:
     server.say("C1", "UANN", "hello")

@@ -66,7 +66,7 @@ async def test_an_edit_changes_the_text_and_keeps_what_the_message_is(
     assert await adapter.platform.find(outgoing("one two"), 0) == message
 
 
-async def test_a_message_that_somebody_took_away_cannot_be_edited(server: SlackServer, adapter: SlackAdapter) -> None:
+async def test_deleted_message_cannot_be_edited(server: SlackServer, adapter: SlackAdapter) -> None:
     server.say("D1", "UANN", "hello")
     message = await adapter.platform.send(outgoing(), "one")
     server.delete("D1", message)
@@ -217,7 +217,7 @@ async def test_assistant_status_is_cleared_after_the_turn(
     assert server.count("assistant.threads.setStatus") == 4
 
 
-async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
+async def test_many_messages_stay_within_slacks_limit_for_reactions(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     asked = {f"D{number}": server.say(f"D{number}", "UANN", "hello") for number in range(60)}

@@ -32,7 +32,9 @@ async def given(server: SlackServer, adapter: SlackAdapter, channel: str = "C1",
     return edge
 
 
-async def test_the_answer_is_for_whoever_gave_the_command_alone(server: SlackServer, adapter: SlackAdapter) -> None:
+async def test_answer_is_visible_only_to_the_person_who_gave_the_command(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
     edge = await given(server, adapter)
     assert await adapter.platform.send(answer(edge), "done") == EPHEMERAL
     assert server.asides == [("C1", "UANN", "done")]
@@ -97,9 +99,7 @@ async def test_ephemeral_choice_is_replaced_by_its_answer(server: SlackServer, a
     assert server.replies("C1") == []
 
 
-async def test_whoever_asks_from_a_channel_without_the_bot_is_told_so(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_asker_in_a_channel_without_the_bot_gets_a_notice(server: SlackServer, adapter: SlackAdapter) -> None:
     server.change(lambda world: world.strange.add("C1"))
     edge = await given(server, adapter, text="what is new?")
     for _ in range(2):

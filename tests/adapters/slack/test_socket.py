@@ -340,7 +340,7 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
     await adapter.close()
 
 
-async def test_a_token_that_is_revoked_while_somebody_listens_is_shown(server: SlackServer) -> None:
+async def test_revoked_token_is_shown_to_listeners(server: SlackServer) -> None:
     client = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     edge = FakeEdge()
     await client.workspaces()

@@ -48,7 +48,7 @@ async def test_a_file_that_cannot_be_fetched_is_explained(
         await fetched(adapter)
 
 
-async def test_a_file_that_nobody_sent_is_explained(server: TelegramServer, adapter: TelegramAdapter) -> None:
+async def test_missing_file_is_explained(server: TelegramServer, adapter: TelegramAdapter) -> None:
     with pytest.raises(PlatformError, match="rong file_id"):
         await fetched(adapter)
 

@@ -50,9 +50,7 @@ async def test_an_edit_changes_the_text_and_the_same_text_again_is_no_error(
     assert server.history(7)[-1].versions == ["one", "one two"]
 
 
-async def test_a_message_that_somebody_took_away_cannot_be_edited(
-    server: TelegramServer, adapter: TelegramAdapter
-) -> None:
+async def test_deleted_message_cannot_be_edited(server: TelegramServer, adapter: TelegramAdapter) -> None:
     server.say(7, 7, "hello")
     message = await adapter.platform.send(outgoing(), "one")
     server.delete(7, int(message))
@@ -200,7 +198,7 @@ async def test_messages_to_one_chat_keep_their_order_and_their_distance(server: 
     await adapter.close()
 
 
-async def test_whoever_has_waited_for_their_turn_sends_at_once(server: TelegramServer) -> None:
+async def test_message_is_sent_immediately_after_its_wait(server: TelegramServer) -> None:
     adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url)
     server.say(7, 7, "hello")
     for number in range(2):
@@ -220,7 +218,7 @@ async def test_whoever_has_waited_for_their_turn_sends_at_once(server: TelegramS
     await slow.close()
 
 
-async def test_many_chats_at_once_stay_within_what_telegram_takes_in_a_second(server: TelegramServer) -> None:
+async def test_many_chats_stay_within_telegrams_rate_limit(server: TelegramServer) -> None:
     began = time.monotonic()
     adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, limits=TelegramLimits(chat_every_s=0))
     for chat in range(1, 71):

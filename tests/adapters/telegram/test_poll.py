@@ -42,7 +42,7 @@ async def test_messages_are_taken_in_their_order_and_then_confirmed(
     assert (edge.taken[0].user, edge.taken[0].place.chat, edge.taken[0].place.message) == ("7", "7", "1")
 
 
-async def test_a_message_that_comes_while_the_poll_waits_is_taken_at_once(
+async def test_message_during_a_long_poll_is_received_immediately(
     server: TelegramServer, adapter: TelegramAdapter
 ) -> None:
     edge = FakeEdge()
@@ -195,14 +195,14 @@ async def test_a_wrong_token_is_named_but_not_shown(server: TelegramServer) -> N
     await adapter.close()
 
 
-async def test_an_address_where_nobody_answers_is_explained() -> None:
+async def test_unreachable_address_is_explained() -> None:
     adapter = TelegramAdapter(Secret(TOKEN), base_url="http://127.0.0.1:9")
     with pytest.raises(PlatformError, match="cannot be reached"):
         await adapter.run(FakeEdge())
     await adapter.close()
 
 
-async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer) -> None:
+async def test_second_poller_is_reported(server: TelegramServer) -> None:
     adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url)  # whose poll waits until the other comes
     async with listening(adapter, FakeEdge()) as first:
         await until(lambda: server.polls)

@@ -44,7 +44,7 @@ def test_all_together_are_told_thirty_things_a_second_at_most() -> None:
     assert times[-1] < 200 / 25
 
 
-def test_a_group_may_say_a_few_things_at_once() -> None:
+def test_group_allows_a_short_burst() -> None:
     times = [at for at, _ in spoken([(0.0, "-1")] * 60)]
     assert times[5] <= 5
     assert times[8] > 15

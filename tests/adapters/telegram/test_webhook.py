@@ -106,7 +106,7 @@ async def test_an_album_is_one_message_here_too(
     assert [each.file_id for each in taken.attachments] == ["0", "1", "2"]
 
 
-async def test_whoever_does_not_know_the_secret_is_turned_away(
+async def test_request_without_the_secret_is_refused(
     server: TelegramServer, settings: WebhookSettings, secret_file: Path
 ) -> None:
     edge = FakeEdge()

@@ -198,7 +198,7 @@ async def test_an_answer_of_nothing_but_reasoning_is_none() -> None:
     assert "let me see" not in "".join(ear.heard)
 
 
-async def test_each_retry_and_each_change_of_model_is_told() -> None:
+async def test_each_retry_and_model_change_is_reported() -> None:
     retries: list[Retry] = []
 
     async def sleep(seconds: float) -> None:

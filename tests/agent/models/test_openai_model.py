@@ -178,7 +178,7 @@ async def test_it_does_not_retry_by_itself(server: ModelServer, model: OpenAIMod
     assert len(server.requests) == 1
 
 
-async def test_nobody_listening_is_a_connection_failure() -> None:
+async def test_closed_port_is_a_connection_failure() -> None:
     with socket.socket() as deaf:  # and nobody else takes the port meanwhile
         deaf.bind(("127.0.0.1", 0))
         model = OpenAIModel(base_url=f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", name="fake", api_key=None)
@@ -267,7 +267,7 @@ async def test_cancelling_closes_the_connection(server: ModelServer, parts: tupl
     await model.close()
 
 
-async def test_many_first_calls_at_once_share_one_client(server: ModelServer, model: OpenAIModel) -> None:
+async def test_concurrent_first_calls_share_one_client(server: ModelServer, model: OpenAIModel) -> None:
     answers = await asyncio.gather(*(ask(model) for _ in range(20)))
     assert len(answers) == len(server.requests) == 20
 

@@ -50,7 +50,7 @@ def test_what_another_try_cannot_mend_is_not_tried_again(kind: FailureKind) -> N
     assert next_delay(fail(kind, 1.0), 1, 0.5) is None
 
 
-def test_asked_to_wait_for_too_long_the_turn_gives_up_at_once() -> None:
+def test_turn_fails_immediately_if_the_retry_delay_is_too_long() -> None:
     assert next_delay(fail(FailureKind.RATE_LIMIT, MAX_RETRY_AFTER_S + 1), 1, 0.5) is None
 
 

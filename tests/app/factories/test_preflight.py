@@ -39,7 +39,7 @@ def test_what_is_missing_is_named_with_the_line_that_asks_for_it(tmp_path: Path)
     ("platform", "module"),
     [("telegram", "hermes.adapters.telegram.adapter"), ("slack", "hermes.adapters.slack.adapter")],
 )
-def test_an_extra_that_is_not_installed_is_told_beside_the_missing_token(
+def test_missing_extra_is_reported_with_the_missing_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, module: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)  # as if it could not be imported
@@ -66,7 +66,7 @@ def test_an_api_key_that_the_start_would_refuse_is_a_problem_too(tmp_path: Path)
     assert "chmod 600" in found
 
 
-def test_a_misspelt_tool_is_told_with_its_line_and_a_suggestion(tmp_path: Path) -> None:
+def test_misspelt_tool_is_reported_with_its_line_and_a_suggestion(tmp_path: Path) -> None:
     assert problems(tmp_path, "tools:\n  cli: [termnal]\n") == [
         "config.yaml:2:8: tools.cli: there is no tool or toolset 'termnal'; did you mean terminal?"
     ]

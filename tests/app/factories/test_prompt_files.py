@@ -93,7 +93,7 @@ async def test_person_is_told_once_per_version_how_to_approve(
     assert len({each.id for each in told}) == len(told) == 2
 
 
-async def test_those_who_cannot_approve_are_not_told(build: Build, told: list[Announcement]) -> None:
+async def test_only_approvers_are_notified(build: Build, told: list[Announcement]) -> None:
     await build(model_job(role=Role.USER))
     assert told == []
 

@@ -38,7 +38,7 @@ def test_a_server_that_only_listens_does_not_block() -> None:
     assert blocking(SERVER, SETTINGS, NOW) == ""
 
 
-def test_a_process_that_nobody_hears_of_does_not_block() -> None:
+def test_process_without_heartbeats_does_not_block() -> None:
     assert blocking(replace(BUILD, heartbeat_at=NOW - 30), SETTINGS, NOW) == ""
     assert blocking(replace(BUILD, heartbeat_at=NOW - 29), SETTINGS, NOW)
 

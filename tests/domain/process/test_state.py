@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.domain.process.process import EndReason, Heartbeat, ProcessEnd
+from hermes.domain.process.process import EndReason, ProcessEnd, ProcessSample
 from hermes.domain.process.state import CPU_FLOOR, ProcessRow, ended, row_of, summary, with_heartbeat
 from tests.storage.samples import NOW, process
 
 BEAT_S = 5.0
 
 
-def look(**values: object) -> Heartbeat:
-    return replace(Heartbeat(alive=True, output_bytes=0, last_output_at=None, cpu_s=0.0), **values)  # type: ignore[arg-type]
+def look(**values: object) -> ProcessSample:
+    return replace(ProcessSample(alive=True, output_bytes=0, last_output_at=None, cpu_s=0.0), **values)  # type: ignore[arg-type]
 
 
 def row() -> ProcessRow:

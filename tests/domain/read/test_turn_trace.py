@@ -310,7 +310,7 @@ def test_retries_say_where_the_time_went() -> None:
     assert "rate_limit: slow down" in line.problems
 
 
-def test_a_late_retry_is_nobodys() -> None:
+def test_late_retry_is_ignored() -> None:
     talk = begun()
     late = retry(talk, 1, 2.0)
     talk.answer()

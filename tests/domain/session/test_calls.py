@@ -151,14 +151,14 @@ def test_the_model_has_the_last_word_without_tools_when_it_has_replied_often_eno
 # ---------------------------------------------------------------- refusals
 
 
-def test_a_call_with_a_problem_is_told_to_the_model_and_the_others_go_on() -> None:
+def test_model_gets_the_error_of_one_call_and_the_others_continue() -> None:
     talk = at_work(does("bad", problem="there is no tool 'x'"), does("c1"))
     assert talk.work() == ["c1"]
     assert talk.shown()[-1] == "bad: there is no tool 'x'"
     assert outcomes(talk) == {"bad": CallOutcome.ERROR}
 
 
-def test_a_blocked_call_is_never_run_and_nobody_can_allow_it() -> None:
+def test_blocked_call_never_runs_and_cannot_be_approved() -> None:
     blocked = does("bad", gate=Gate(verdict=Verdict.BLOCK, reason="it wipes the disk", rules=("rm",)))
     talk = SessionTalk(limits=TurnLimits(granted=frozenset({"rm"})))
     talk.do(SetPreference(name="yolo", value=True, reason="asked"))
@@ -329,7 +329,7 @@ def test_only_the_owner_and_admins_may_approve() -> None:
     assert talk.work() == ["c1"]
 
 
-def test_whoever_asks_may_deny_it() -> None:
+def test_asker_may_deny_the_request() -> None:
     talk = owned(needs_leave("c1"), who=USER)
     talk.tell("deny", source=USER)
     assert outcomes(talk) == {"c1": CallOutcome.DENIED}
@@ -400,7 +400,7 @@ def test_what_steers_is_shown_to_the_model_when_all_calls_have_their_outcome() -
     assert talk.queue == ["c"]
 
 
-def test_whoever_steered_is_told_how_the_turn_failed() -> None:
+def test_steering_person_learns_how_the_turn_failed() -> None:
     talk = at_work(does("c1"))
     talk.say("b", busy="steer")
     talk.returns("c1")
@@ -539,7 +539,7 @@ def test_a_result_is_one_message_for_the_model() -> None:
     assert talk.transcript().messages[-1] == result("c1", "é")
 
 
-def test_leave_for_what_nobody_can_foresee_is_given_for_once_only() -> None:
+def test_unpredictable_command_gets_a_single_use_approval() -> None:
     gate = Gate(verdict=Verdict.ASK, reason="runs what another command prints", rules=("pipe-to-shell",), once=True)
     call = Call(id="c", name="terminal", gate=gate)
     assert asked_by(call, TurnId("t")).choices == ("once", "deny")

@@ -225,7 +225,7 @@ def test_compression_can_be_asked_for_when_idle_only_and_once() -> None:
     assert "being compressed already" in refusal(talk.do(Compress(reason="asked")))
 
 
-def test_a_late_summary_is_nobodys() -> None:
+def test_late_summary_is_ignored() -> None:
     talk = full()
     talk.do(StopTurn(reason="user"))
     assert talk.summary_fails().records == ()

@@ -340,7 +340,7 @@ def test_an_outcome_that_comes_just_after_a_suspension_is_kept_and_starts_nothin
     assert talk.shown() == ["user: a", "assistant calls c1 c2", "c1: done"]
 
 
-def test_whoever_steered_is_told_of_a_suspension_too() -> None:
+def test_steering_person_learns_of_a_suspension() -> None:
     talk = SessionTalk()
     talk.say("a")
     talk.reply(reads("c1"))

@@ -53,7 +53,7 @@ def test_the_rest_joins_it_and_they_are_one_turn() -> None:
     assert (talk.session.turns, talk.session.messages) == (1, 3)
 
 
-def test_each_part_that_is_not_the_last_is_waited_for_anew() -> None:
+def test_each_part_but_the_last_restarts_the_timer() -> None:
     talk = SessionTalk()
     talk.do(first())
     assert of(Hold, talk.do(rest(more_s=WAIT_S))) == [Hold(wait_s=WAIT_S)]
@@ -101,7 +101,7 @@ def test_neither_a_stop_nor_a_suspension_is_undone_by_the_end_of_a_wait() -> Non
     assert talk.session.phase == Phase.SUSPENDED
 
 
-def test_a_message_that_waits_is_replaced_when_it_is_written_anew() -> None:
+def test_edit_replaces_a_waiting_message() -> None:
     talk = SessionTalk()
     talk.say("before")
     talk.do(said("wrong", source=ANN))
@@ -111,7 +111,7 @@ def test_a_message_that_waits_is_replaced_when_it_is_written_anew() -> None:
     assert talk.shown() == ["user: before", "assistant: yes", "user: right"]
 
 
-def test_its_other_parts_stay_when_the_first_is_written_anew() -> None:
+def test_other_parts_stay_when_the_first_is_edited() -> None:
     talk = SessionTalk()
     talk.do(first())
     talk.do(rest(more_s=WAIT_S))

@@ -43,7 +43,7 @@ def role_in(session: Session) -> Role:
 
 
 @pytest.mark.parametrize("who", [BOSS, ANN, EVE])
-def test_a_turn_has_the_role_of_whoever_began_it(who: Source) -> None:
+def test_turn_has_the_role_of_its_author(who: Source) -> None:
     talk = shared_talk()
     talk.do(said("hello", source=who))
     assert role_in(talk.session) is who.role
@@ -62,7 +62,7 @@ def test_a_turn_stored_before_there_were_roles_is_a_guests() -> None:
     assert role_in(replace(old, platform="api")) is Role.OWNER
 
 
-def test_a_guest_does_not_steer_the_turn_of_somebody_above_them() -> None:
+def test_guest_cannot_steer_the_turn_of_a_higher_role() -> None:
     talk = shared_talk()
     talk.do(said("work", source=BOSS))
     talk.reply(does("w1"))
@@ -107,7 +107,7 @@ def test_the_rest_of_a_message_by_somebody_lower_lowers_its_role() -> None:
     assert role_in(talk.session) is Role.GUEST
 
 
-def test_a_message_that_is_written_anew_has_the_role_of_whoever_wrote_it() -> None:
+def test_edited_message_has_the_role_of_its_author() -> None:
     talk = shared_talk()
     talk.do(said("one", source=replace(BOSS, place=None)))
     talk.do(said("two", source=BOSS))
@@ -150,7 +150,7 @@ def test_roles_survive_a_compression() -> None:
     assert [turn.by for turn in open_turns(child)] == ["toy:boss", "toy:eve", "toy:ann"]
 
 
-def test_a_held_turn_goes_on_with_its_role_when_somebody_lower_writes() -> None:
+def test_held_turn_keeps_its_role_when_a_lower_role_writes() -> None:
     talk = shared_talk()
     talk.do(said("work", source=BOSS))
     talk.crash(hold=HoldCause.CONFIGURED)

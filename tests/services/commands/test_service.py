@@ -682,7 +682,7 @@ async def test_other_chat_member_cannot_kill_processes() -> None:
 # ---------------------------------------------------------------- what goes wrong
 
 
-async def test_an_unknown_command_is_answered_and_reaches_nobody() -> None:
+async def test_unknown_command_is_answered_and_not_forwarded() -> None:
     async with world() as here:
         await here.talk("a", "s")
         reply = await here.command("/sttaus", "s")

@@ -90,7 +90,7 @@ def test_a_small_body_that_unpacks_to_a_huge_one_is_refused() -> None:
             inflate(body, encoding, MAX)
 
 
-def test_packing_that_nobody_asked_for_or_is_damaged_is_told() -> None:
+def test_unrequested_or_damaged_compression_is_an_error() -> None:
     with pytest.raises(DocumentUnreadableError, match="br"):
         inflate(b"x", "br", MAX)
     with pytest.raises(DocumentUnreadableError, match="damaged"):
@@ -116,7 +116,7 @@ def test_a_pdf_is_read_page_by_page() -> None:
     assert document.title == "On paper"
 
 
-def test_a_damaged_or_empty_pdf_is_told() -> None:
+def test_damaged_or_empty_pdf_is_an_error() -> None:
     pytest.importorskip("pypdf")
     with pytest.raises(DocumentUnreadableError, match="damaged"):
         text_of(b"%PDF-1.4 nothing of the sort")

@@ -163,7 +163,7 @@ async def test_a_pdf_and_a_packed_page_are_read(site: Site) -> None:
     assert "small" in (await site.fetch()).text
 
 
-async def test_an_empty_body_is_told(site: Site) -> None:
+async def test_empty_body_is_reported(site: Site) -> None:
     site.handler = saying(status=204)
     assert "empty" in (await site.fetch()).text
 
@@ -262,7 +262,7 @@ async def test_a_name_that_changes_its_address_is_asked_once_for_each_connection
     assert len(site.requests) == 1
 
 
-async def test_a_redirect_to_the_same_name_is_checked_anew(site: Site) -> None:
+async def test_redirect_to_the_same_name_is_checked_again(site: Site) -> None:
     site.names.known["rebind.test"] = [["127.0.0.1"], ["10.0.0.1"]]
     site.handler = redirecting("/again")
     with pytest.raises(AddressRefusedError):
@@ -286,7 +286,7 @@ async def test_no_cookie_survives_a_redirect(site: Site) -> None:
     assert "cookies: {}" in (await site.fetch()).text
 
 
-async def test_a_host_that_cannot_be_found_or_reached_is_told(site: Site) -> None:
+async def test_unknown_or_unreachable_host_is_an_error(site: Site) -> None:
     with pytest.raises(ToolError, match="Could not fetch"):
         await site.fetch(host="unknown.test")
     site.port = 1
