@@ -11,7 +11,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,9 +73,35 @@ class Kernel:
 
 
 @pytest.fixture
-def kernel(outside: Outside) -> Iterator[Kernel]:
+def kernel(outside: Outside, sandbox: Sandbox) -> Iterator[Kernel]:
     with ExitStack() as held:
-        yield Kernel(outside.secret, held)
+        made = Kernel(outside.secret, held)
+        if made.keeps_keys:
+            held.enter_context(_key_of_tool_user(sandbox))
+        yield made
+
+
+_HOLD_A_KEY = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+add_key, user_keyring = int(sys.argv[1]), ctypes.c_long(-4)
+made = libc.syscall(ctypes.c_long(add_key), b"user", b"hermes-held", b"x", ctypes.c_size_t(1), user_keyring)
+print(made > 0, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _key_of_tool_user(sandbox: Sandbox) -> Iterator[None]:
+    """Hold a key of the user that runs the commands: a box's `/proc/keys` is empty if that user has none."""
+    user = None if sandbox.user is None else sandbox.user.uid
+    line = ("/usr/bin/python3", "-c", _HOLD_A_KEY, str(NUMBERS["add_key"]))
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"True\n"
+        yield
+        holder.stdin.close()
 
 
 async def try_out(escape: Escape, outside: Outside, sandbox: Sandbox, kernel: Kernel, *, own: bool) -> Ran:
