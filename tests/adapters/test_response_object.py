@@ -8,7 +8,9 @@ from hermes.adapters.openai_api.responses.response_events import ResponseEvents
 from hermes.adapters.openai_api.responses.response_object import Answering
 from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.domain.events import CallProgress, TextReset, TurnGaveUp
-from hermes.domain.records import TurnFailed
+from hermes.domain.message import EncodedMessage
+from hermes.domain.records import ToolFinished, TurnFailed
+from hermes.domain.tool_call import CallOutcome
 from hermes.domain.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
@@ -33,21 +35,41 @@ def told(script: TurnScript) -> dict[str, Any]:
     return ANSWERING.object(script.desk.turn_records[T])
 
 
-def test_response_output_has_texts_calls_and_results_in_order() -> None:
+def test_server_tools_are_mcp_calls_between_the_texts() -> None:
     response = told(a_turn())
     assert (response["status"], response["metadata"], response["model"]) == ("completed", {"k": "v"}, "hermes")
-    assert [(item["type"], item["id"], item.get("call_id")) for item in response["output"]] == [
-        ("message", "msg_t_0", None),
-        ("function_call", "fc_c1", "c1"),
-        ("function_call_output", "fco_c1", "c1"),
-        ("function_call", "fc_c1_1", "c1_1"),
-        ("function_call_output", "fco_c1_1", "c1_1"),
-        ("message", "msg_t_2", None),
+    assert [(item["type"], item["id"]) for item in response["output"]] == [
+        ("message", "msg_x_0"),
+        ("mcp_call", "mcp_x_0_0"),
+        ("mcp_call", "mcp_x_1_0"),
+        ("message", "msg_x_2"),
     ]
-    assert response["output"][2]["output"] == "a file"
+    call = response["output"][1]
+    assert (call["server_label"], call["name"], call["output"], call["error"]) == (
+        "hermes",
+        "terminal",
+        "a file",
+        None,
+    )
     assert response["output"][-1]["content"][0]["text"] == "Found it."
     assert (response["usage"]["input_tokens"], response["usage"]["total_tokens"]) == (17, 21)
     assert response["created_at"] == int(NOW)
+
+
+def test_a_failed_call_has_an_error_and_one_without_a_result_is_incomplete() -> None:
+    script = TurnScript()
+    script.begin()
+    script.ask_for(a_call())
+    assert [item["status"] for item in told(script)["output"]] == ["in_progress"]
+    message = EncodedMessage(b'{"role":"tool","tool_call_id":"c1","content":"no such file"}')
+    failed = ToolFinished(at=NOW, turn=T, call="c1", message=message, outcome=CallOutcome.ERROR, name="tool")
+    script.store(failed)
+    script.ask_for(a_call())
+    script.store(TurnFailed(at=NOW, turn=T, failure=Failure(kind=FailureKind.CANCELLED, message="stopped")))
+    first, second = told(script)["output"]
+    assert (first["status"], first["output"]) == ("failed", None)
+    assert first["error"]["content"] == [{"type": "text", "text": "no such file"}]
+    assert (second["status"], second["error"]) == ("incomplete", None)
 
 
 def test_how_it_stands_is_said_in_openais_words() -> None:
@@ -62,20 +84,21 @@ def test_how_it_stands_is_said_in_openais_words() -> None:
     assert (failed["status"], failed["error"]) == ("failed", {"code": "content_filter", "message": "no"})
 
 
-def test_a_turn_that_waits_says_so_in_its_output() -> None:
+def test_a_response_that_ends_with_a_question_is_complete() -> None:
     script = TurnScript()
     script.begin()
     response = ANSWERING.object(script.desk.turn_records[T], asked=script.asked(a_call(), "rm -rf x"))
     assert "rm -rf x" in response["output"][-1]["content"][0]["text"]
     assert response["hermes"]["pending"]["call_id"] == "c1"
+    assert response["status"] == "completed"
 
 
 # ---------------------------------------------------------------- streamed
 
 
-def streamed(script: TurnScript, *live: Any) -> list[dict[str, Any]]:
+def streamed(script: TurnScript, *live: Any, own_events: bool = False) -> list[dict[str, Any]]:
     """What is said live comes before the record that ends the reply."""
-    events = ResponseEvents(ANSWERING)
+    events = ResponseEvents(ANSWERING, own_events=own_events)
     received = list(events.begin(script.desk.turn_records[T]))
     pieces = list(live)
     for record in script.desk.turn_records[T]:
@@ -103,8 +126,41 @@ def test_response_stream_ends_with_the_stored_response() -> None:
     indexes = [event["output_index"] for event in received if event["type"] == "response.output_item.added"]
     assert indexes == list(range(len(done)))
     assert deltas(received) == "Let me look.Found it."
+    assert not [event for event in received if event["type"].startswith("hermes.")]
+
+
+def test_stream_of_a_call_has_the_standard_events() -> None:
+    of_call = [event for event in streamed(a_turn()) if event.get("output_index") == 1]
+    assert [event["type"] for event in of_call] == [
+        "response.output_item.added",
+        "response.mcp_call.in_progress",
+        "response.mcp_call_arguments.delta",
+        "response.mcp_call_arguments.done",
+        "response.mcp_call.completed",
+        "response.output_item.done",
+    ]
+    assert {event.get("item_id", "mcp_x_0_0") for event in of_call} == {"mcp_x_0_0"}
+
+
+def test_own_events_are_sent_to_a_client_that_asked_for_them() -> None:
+    received = streamed(a_turn(), own_events=True)
     ours = [event["type"] for event in received if event["type"].startswith("hermes.")]
     assert ours == ["hermes.tool.started", "hermes.tool.completed"] * 2
+
+
+def test_stream_can_end_with_a_question() -> None:
+    script = TurnScript()
+    script.begin()
+    script.ask_for(a_call())
+    events = ResponseEvents(ANSWERING)
+    received = [*events.begin([]), *(e for r in script.desk.turn_records[T] for e in events.of_update(r))]
+    received += events.of_question(script.asked(a_call(), "rm -rf x"))
+    assert events.over
+    assert "rm -rf x" in deltas(received)
+    assert received[-1]["type"] == "response.completed"
+    done = [event["item"] for event in received if event["type"] == "response.output_item.done"]
+    assert done == received[-1]["response"]["output"]
+    assert [item["type"] for item in done] == ["mcp_call", "message"]
 
 
 def test_a_reply_that_broke_off_goes_on_or_is_sent_whole() -> None:
@@ -117,7 +173,7 @@ def test_a_reply_that_broke_off_goes_on_or_is_sent_whole() -> None:
 
 
 def test_progress_and_an_end_without_a_record_are_told() -> None:
-    events = ResponseEvents(ANSWERING)
+    events = ResponseEvents(ANSWERING, own_events=True)
     list(events.begin([]))
     (progress,) = events.of_update(CallProgress(session=S, turn=T, call="c1", text="half"))
     assert (progress["type"], progress["text"]) == ("hermes.tool.progress", "half")

@@ -39,6 +39,33 @@ def test_input_items_become_messages_and_parallel_calls_stay_together() -> None:
     assert parsed(input=items)[4] == {"role": "tool", "tool_call_id": "b", "content": "12:00"}
 
 
+def test_clients_may_send_back_what_they_received() -> None:
+    server_call = {"type": "mcp_call", "id": "mcp_1", "server_label": "hermes", "name": "ls", "arguments": "{}"}
+    failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "no such file"}]}
+    items = [
+        {"role": "user", "content": "look"},
+        {"type": "mcp_list_tools", "id": "l", "server_label": "hermes", "tools": []},
+        {**server_call, "output": "a file", "error": None},
+        {**server_call, "output": None, "error": failed},
+        {**server_call, "output": None, "error": None},
+        {"type": "message", "role": "assistant", "content": None},
+        {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]},
+        {"role": "user", "content": "go on"},
+    ]
+    _, call, result, _, error, _, unknown, empty, refusal, _ = parsed(input=items)
+    assert call["tool_calls"][0]["id"] == result["tool_call_id"]
+    assert (result["content"], error["content"]) == ("a file", "no such file")
+    assert unknown["content"] == "The call has no recorded result."
+    assert (empty["content"], refusal["content"]) == ("", "I will not.")
+
+
+def test_references_to_stored_items_are_resolved_and_unknown_ones_passed_over() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
+    items = [{"type": "item_reference", "id": name} for name in ("a", "b")] + [{"role": "user", "content": "Hi"}]
+    request = parse_turn_request({"input": items}, "hermes", {"a": said})
+    assert [json.loads(message)["content"] for message in request.messages] == ["Hello", "Hi"]
+
+
 def test_instructions_go_ahead_under_their_name() -> None:
     first, second = parsed(input="Hi", instructions="Be brief.")
     assert first == {"role": "system", "content": "Be brief.", "name": "instructions"}
@@ -67,7 +94,9 @@ def test_options_use_chat_names_and_kept_values_are_separate() -> None:
         ({"input": 7}, "input"),
         ({"input": ""}, "input[0].content"),
         ({"input": [7]}, "input[0]"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input"),
+        ({"input": [{"type": "computer_call", "id": "x"}]}, "input[0].type"),
+        ({"input": "x", "include": "all"}, "include"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].type"),
         ({"input": [{"role": "assistant", "content": "x"}]}, "input[0].role"),
         ({"input": "x", "instructions": ""}, "instructions"),

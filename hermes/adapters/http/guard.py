@@ -34,6 +34,7 @@ _ALLOWED_HEADERS = (
     parameter.IDEMPOTENCY_HEADER,
     parameter.SESSION_HEADER,
     parameter.CANCEL_HEADER,
+    parameter.EVENTS_HEADER,
     parameter.LAST_EVENT_HEADER,
 )
 _SEND_THE_KEY = (

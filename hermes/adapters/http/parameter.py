@@ -13,6 +13,7 @@ SESSION_HEADER = "X-Hermes-Session-Id"
 TURN_HEADER = "X-Hermes-Turn-Id"
 REPLAY_HEADER = "X-Hermes-Idempotent-Replay"
 CANCEL_HEADER = "X-Hermes-Cancel-On-Disconnect"
+EVENTS_HEADER = "X-Hermes-Events"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 LAST_EVENT_HEADER = "Last-Event-ID"
 

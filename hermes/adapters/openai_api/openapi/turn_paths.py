@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from hermes.adapters.http.parameter import CANCEL_HEADER, IDEMPOTENCY_HEADER, LAST_EVENT_HEADER, SESSION_HEADER
+from hermes.adapters.http.parameter import (
+    CANCEL_HEADER,
+    EVENTS_HEADER,
+    IDEMPOTENCY_HEADER,
+    LAST_EVENT_HEADER,
+    SESSION_HEADER,
+)
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.openapi.shape import (
     BOOLEAN,
@@ -37,11 +43,13 @@ HERMES_EVENTS = """\
 _RESPONSE_STREAM = f"""\
 Server-sent events with OpenAI's `response.*` types, each with its `sequence_number`: created, in_progress, then for
 each output item output_item.added, its parts and deltas, output_item.done, and finally completed, incomplete or
-failed. Between them are our own events, which other clients ignore:
+failed. A tool that ran on the server is an `mcp_call` item. A stream that needs a person ends with the question as a
+message; the next message answers it.
 
-{HERMES_EVENTS}
+With the header `X-Hermes-Events: 1` or `include: ["hermes.events"]`, our own events are between these, and a stream
+that needs a person stays open until the answer is given on any surface:
 
-While a turn waits for a person the stream stays open, and continues when the answer is given on any surface."""
+{HERMES_EVENTS}"""
 
 _RUN_STREAM = """\
 Server-sent events. Those with an `id` are stored: send the last one as `Last-Event-ID` to continue after it, also
@@ -68,6 +76,7 @@ was suspended ends with a `run.failed` without an id: it can continue when the s
 _SESSION = [parameter("id", "path", ID)]
 _NAMED = [parameter("id", "path", FILLED)]
 _KEY: JsonObject = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
+_FLAG: JsonObject = {"type": "string", "enum": ["0", "1", "false", "true"]}
 _STATUSES = [
     "queued",
     "running",
@@ -131,7 +140,7 @@ def _response_paths() -> JsonObject:
             [
                 parameter(SESSION_HEADER, "header", ID),
                 parameter(IDEMPOTENCY_HEADER, "header", _KEY),
-                parameter(CANCEL_HEADER, "header", {"type": "string", "enum": ["0", "1", "false", "true"]}),
+                *(parameter(name, "header", _FLAG) for name in (CANCEL_HEADER, EVENTS_HEADER)),
             ],
         ),
         ref("ResponseRequest"),
@@ -256,7 +265,7 @@ def _request_schemas() -> JsonObject:
 
 
 def _response_schemas() -> JsonObject:
-    kinds = ["message", "function_call", "function_call_output"]
+    kinds = ["message", "mcp_call"]
     item = object_of({"id": TEXT, "type": {"enum": kinds}, "status": TEXT})
     usage = object_of({"input_tokens": COUNT, "output_tokens": COUNT, "total_tokens": COUNT})
     hermes = object_of({"session_id": ID, "turn_id": TEXT}, notice=TEXT, pending=ref("Pending"))

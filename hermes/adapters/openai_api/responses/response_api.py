@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 
 from aiohttp import web
 
 from hermes.adapters.http import parameter
-from hermes.adapters.http.event_stream import open_stream
+from hermes.adapters.http.event_stream import EventStream, open_stream
+from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.responses.response_events import ResponseEvents
 from hermes.adapters.openai_api.responses.response_object import Answering
 from hermes.adapters.openai_api.responses.response_place import no_previous, place_after
+from hermes.adapters.openai_api.responses.stored_items import stored_items
+from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
-from hermes.adapters.openai_api.turns.turn_follower import TurnFollower
+from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
 from hermes.adapters.openai_api.turns.turn_request import TurnRequest, parse_turn_request
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import CallAsked, TurnGaveUp
 from hermes.domain.ids import RESPONSE, SessionId, TurnId, TurnToken
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.records import Asked, MessageReceived
 from hermes.domain.submission import Receipt, Submission
 from hermes.ports.hub import Subscription
 
@@ -54,7 +60,9 @@ class ResponseApi:
     async def create(self, request: web.Request) -> web.StreamResponse:
         service = self._service
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
+        own_events = parameter.flag(request, parameter.EVENTS_HEADER)
         asked, submission = await self._read(request)
+        own_events = own_events or asked.own_events
         await check_intake(service, submission)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
             receipt = await self._submit(asked, submission)
@@ -63,13 +71,19 @@ class ResponseApi:
             remember_session(request, receipt.session)
             if not asked.store and not receipt.duplicate:
                 await service.sessions.remember(_fact(receipt.turn), _GONE)
-            work = self._stream(request, receipt, feed) if asked.stream else self._whole(request, receipt, feed)
+            work = (
+                self._stream(request, receipt, feed, own_events=own_events)
+                if asked.stream
+                else self._whole(request, receipt, feed)
+            )
             return await while_wanted(service, request, receipt, work, stop_if_left=stop_if_left)
 
     async def _read(self, request: web.Request) -> tuple[TurnRequest, Submission]:
         session = parameter.session_in_header(request)
         key = parameter.idempotency_key(request)
-        asked = parse_turn_request(await self._service.read_json(request), self._service.model_name)
+        body = await self._service.read_json(request)
+        stored = await stored_items(self._service.sessions, body)
+        asked = parse_turn_request(body, self._service.model_name, stored)
         check_model(asked.model, self._service.models())
         if asked.previous and session is not None:
             message = f"Send previous_response_id or {parameter.SESSION_HEADER}, not both."
@@ -120,22 +134,27 @@ class ResponseApi:
         answering = _answering(receipt, outcome.session)
         return json_response(answering.object(records, asked=outcome if isinstance(outcome, CallAsked) else None))
 
-    async def _stream(self, request: web.Request, receipt: Receipt, feed: Subscription) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.Request, receipt: Receipt, feed: Subscription, *, own_events: bool
+    ) -> web.StreamResponse:
         service = self._service
         records = await service.sessions.records(receipt.session, receipt.turn)
         with closing(self._follower(receipt, feed)) as follower:
             stream = await open_stream(request)
-            events = ResponseEvents(_answering(receipt, receipt.session))
-            for event in events.begin(records):
-                await stream.send(event, event=event["type"])
+            events = ResponseEvents(_answering(receipt, receipt.session), own_events=own_events)
+            await _send(stream, events.begin(records))
             while not events.over:
                 update = await follower.step()
-                if update is None:
-                    await stream.ping()
-                    continue
-                for event in events.of_update(update):
-                    await stream.send(event, event=event["type"])
+                await (stream.ping() if update is None else _send(stream, events.of_update(update)))
+                if not own_events and _may_wait(update):
+                    await self._send_question(receipt, stream, events)
         return stream.response
+
+    async def _send_question(self, receipt: Receipt, stream: EventStream, events: ResponseEvents) -> None:
+        """End the stream if the session waits for a person, also for a turn that comes first."""
+        head = (await self._service.sessions.view(receipt.session)).session
+        if (asked := asked_in(head)) is not None:
+            await _send(stream, events.of_question(asked))
 
     def _follower(self, receipt: Receipt, feed: Subscription) -> TurnFollower:
         service = self._service
@@ -177,6 +196,16 @@ class ResponseApi:
 
     async def _is_gone(self, token: TurnToken) -> bool:
         return await self._service.sessions.fact(_fact(token.turn)) is not None
+
+
+async def _send(stream: EventStream, events: Iterable[JsonObject]) -> None:
+    for event in events:
+        await stream.send(event, event=event["type"])
+
+
+def _may_wait(update: TurnUpdate | None) -> bool:
+    """Return True if the session may wait for a person now."""
+    return update is None or (isinstance(update, TurnRecord) and isinstance(update.record, MessageReceived | Asked))
 
 
 def _answering(receipt: Receipt, session: SessionId) -> Answering:

@@ -1,8 +1,9 @@
-"""Streamed response: OpenAI's numbered `response.*` events in order, with our own events between them.
+"""Streamed response: OpenAI's numbered `response.*` events in order.
 
 Items follow the journal. Text is sent before its record, piece by piece, and completed when the record comes. If a
 model call broke off and was repeated with other text, the deltas say so and then contain the whole text; the text in
-`response.output_text.done` is the one that counts.
+`response.output_text.done` is the one that counts. Client libraries have closed lists of events, so `hermes.*` events
+are sent only to a client that asked for them.
 """
 
 from __future__ import annotations
@@ -12,32 +13,28 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.http.presentation import JsonObject
-from hermes.adapters.openai_api.responses.response_object import (
-    Answering,
-    CallItems,
-    message_id,
-    message_item,
-    text_part,
-)
+from hermes.adapters.openai_api.responses.response_items import OutputItems, message_item, text_part
+from hermes.adapters.openai_api.responses.response_object import Answering
 from hermes.adapters.openai_api.turns import turn_event
 from hermes.adapters.openai_api.turns.stream_cursor import StreamCursor
 from hermes.adapters.openai_api.turns.turn_event import Named
 from hermes.adapters.openai_api.turns.turn_follower import TurnUpdate
 from hermes.adapters.openai_api.turns.turn_view import calls_of, said
-from hermes.domain.events import CallProgress, Notice, Steered, TextReset, TurnGaveUp
+from hermes.domain.events import CallAsked, CallProgress, Notice, Steered, TextReset, TurnGaveUp
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import ModelReplied, ToolFinished, TurnFailed, TurnFinished
 
 
 class ResponseEvents:
-    def __init__(self, answering: Answering) -> None:
+    """Events of one stream. `own_events`: the client asked for `hermes.*` events."""
+
+    def __init__(self, answering: Answering, *, own_events: bool = False) -> None:
         self.over = False
         self._answering = answering
+        self._own_events = own_events
         self._records: list[TurnRecord] = []
-        self._calls = CallItems()
+        self._output = OutputItems(answering.id)
         self._number = 0
-        self._items = 0
-        self._replies = 0
         self._spoken: StreamCursor | None = None  # of the open message
 
     def begin(self, records: list[TurnRecord]) -> Iterator[JsonObject]:
@@ -53,97 +50,116 @@ class ResponseEvents:
                 if self._spoken is not None:
                     self._spoken.again()
             case CallProgress() | Notice() | Steered():
-                yield self._ours(turn_event.of_event(update))
+                yield from self._ours(turn_event.of_event(update))
             case TurnGaveUp():
-                yield self._end("failed", update)
+                yield from self._end("failed", gave_up=update)
             case TurnRecord():
                 self._records.append(update)
                 self._answering = replace(self._answering, session=update.session)
                 yield from self._record(update)
+
+    def of_question(self, asked: CallAsked) -> Iterator[JsonObject]:
+        """End the stream with an open question, which the next message of the session answers."""
+        for place, call in self._output.end_calls():
+            yield from self._result(place, call)
+        item = self._answering.question(asked)
+        text = item["content"][0]["text"]
+        yield from self._open_message(item["id"])
+        yield self._in_message(item["id"], "response.output_text.delta", delta=text, logprobs=[])
+        yield from self._close_message(item)
+        yield from self._end("completed", asked=asked)
 
     def _record(self, update: TurnRecord) -> Iterator[JsonObject]:
         match update.record:
             case ModelReplied(message=message) | TurnFinished(message=message):
                 text, calls = said(message)
                 yield from self._reply(text)
-                for item in self._calls.asked(calls, self._replies):
-                    yield from self._call(item)
-                self._replies += 1
+                for place, item in self._output.add_calls(calls):
+                    yield from self._call(place, item)
             case ToolFinished() as finished:
-                yield from self._item(self._calls.result(finished))
+                if (done := self._output.finish_call(finished)) is not None:
+                    yield from self._result(*done)
             case _:
                 pass
         match update.record:
             case TurnFinished() as end:
                 cut = end.finish_reason in ("length", "content_filter")
-                yield self._end("incomplete" if cut else "completed")
+                yield from self._end("incomplete" if cut else "completed")
             case TurnFailed():
-                yield self._end("failed")
+                yield from self._end("failed")
             case record:
                 if (named := turn_event.of_record(record, update.session, calls_of(self._records))) is not None:
-                    yield self._ours(named)
+                    yield from self._ours(named)
 
     # ------------------------------------------------------------ text
 
     def _text(self, text: str) -> Iterator[JsonObject]:
+        name = self._output.message_id()
         if self._spoken is None:
             self._spoken = StreamCursor()
-            yield from self._open_message()
+            yield from self._open_message(name)
         if new := self._spoken.hear(text):
-            yield self._in_message("response.output_text.delta", delta=new, logprobs=[])
+            yield self._in_message(name, "response.output_text.delta", delta=new, logprobs=[])
 
     def _reply(self, text: str) -> Iterator[JsonObject]:
         """Complete the message of a stored text: send what is left and close it."""
+        name = self._output.message_id()
         if text or self._spoken is not None:
             if self._spoken is None:
                 self._spoken = StreamCursor()
-                yield from self._open_message()
+                yield from self._open_message(name)
             if rest := self._spoken.rest(text):
-                yield self._in_message("response.output_text.delta", delta=rest, logprobs=[])
-            yield self._in_message("response.output_text.done", text=text, logprobs=[])
-            yield self._in_message("response.content_part.done", part=text_part(text))
-            yield self._at("response.output_item.done", item=message_item(self._message(), text))
-            self._items += 1
+                yield self._in_message(name, "response.output_text.delta", delta=rest, logprobs=[])
+            yield from self._close_message(message_item(name, text))
+            self._output.add_message(text)
         self._spoken = None
 
-    def _open_message(self) -> Iterator[JsonObject]:
-        item = {**message_item(self._message(), ""), "status": "in_progress", "content": []}
-        yield self._at("response.output_item.added", item=item)
-        yield self._in_message("response.content_part.added", part=text_part(""))
+    def _open_message(self, name: str) -> Iterator[JsonObject]:
+        item = {**message_item(name, ""), "status": "in_progress", "content": []}
+        yield self._at(self._output.place, "response.output_item.added", item=item)
+        yield self._in_message(name, "response.content_part.added", part=text_part(""))
 
-    def _message(self) -> str:
-        return message_id(self._answering.turn, self._replies)
+    def _close_message(self, item: JsonObject) -> Iterator[JsonObject]:
+        name, part = item["id"], item["content"][0]
+        yield self._in_message(name, "response.output_text.done", text=part["text"], logprobs=[])
+        yield self._in_message(name, "response.content_part.done", part=part)
+        yield self._at(self._output.place, "response.output_item.done", item=item)
 
-    def _in_message(self, kind: str, **fields: Any) -> JsonObject:
-        return self._at(kind, item_id=self._message(), content_index=0, **fields)
+    def _in_message(self, name: str, kind: str, **fields: Any) -> JsonObject:
+        return self._at(self._output.place, kind, item_id=name, content_index=0, **fields)
 
-    # ------------------------------------------------------------ items
+    # ------------------------------------------------------------ calls
 
-    def _call(self, item: JsonObject) -> Iterator[JsonObject]:
-        named = {"item_id": item["id"]}
-        yield self._at("response.output_item.added", item={**item, "arguments": "", "status": "in_progress"})
-        yield self._at("response.function_call_arguments.delta", delta=item["arguments"], **named)
-        yield self._at(
-            "response.function_call_arguments.done", arguments=item["arguments"], name=item["name"], **named
-        )
-        yield self._at("response.output_item.done", item=item)
-        self._items += 1
+    def _call(self, place: int, item: JsonObject) -> Iterator[JsonObject]:
+        name, arguments = item["id"], item["arguments"]
+        yield self._at(place, "response.output_item.added", item={**item, "arguments": ""})
+        yield self._at(place, "response.mcp_call.in_progress", item_id=name)
+        yield self._at(place, "response.mcp_call_arguments.delta", item_id=name, delta=arguments)
+        yield self._at(place, "response.mcp_call_arguments.done", item_id=name, arguments=arguments)
 
-    def _item(self, item: JsonObject) -> Iterator[JsonObject]:
-        yield self._at("response.output_item.added", item=item)
-        yield self._at("response.output_item.done", item=item)
-        self._items += 1
+    def _result(self, place: int, item: JsonObject) -> Iterator[JsonObject]:
+        if (how := item["status"]) in ("completed", "failed"):
+            yield self._at(place, f"response.mcp_call.{how}", item_id=item["id"])
+        yield self._at(place, "response.output_item.done", item=item)
 
-    def _end(self, how: str, gave_up: TurnGaveUp | None = None) -> JsonObject:
+    # ------------------------------------------------------------ end
+
+    def _end(
+        self, how: str, *, gave_up: TurnGaveUp | None = None, asked: CallAsked | None = None
+    ) -> Iterator[JsonObject]:
         self.over = True
-        return self._event(f"response.{how}", response=self._answering.object(self._records, gave_up=gave_up))
+        for place, item in self._output.end_calls():
+            yield from self._result(place, item)
+        response = self._answering.object(self._records, gave_up=gave_up, asked=asked)
+        yield self._event(f"response.{how}", response=response)
 
-    def _ours(self, named: Named) -> JsonObject:
+    def _ours(self, named: Named) -> Iterator[JsonObject]:
         name, fields = named
-        return self._event(f"hermes.{name}", **fields)
+        if self._own_events:
+            yield self._event(f"hermes.{name}", **fields)
 
-    def _at(self, kind: str, **fields: Any) -> JsonObject:
-        return self._event(kind, output_index=self._items, **fields)
+    def _at(self, place: int, kind: str, **fields: Any) -> JsonObject:
+        return self._event(kind, output_index=place, **fields)
 
     def _event(self, kind: str, **fields: Any) -> JsonObject:
         number, self._number = self._number, self._number + 1

@@ -1,4 +1,4 @@
-"""OpenAI's Response built from the records of a turn: texts, calls and results as output items. Pure."""
+"""OpenAI's Response built from the records of a turn. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from hermes.adapters.http import problem
 from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.openai_api.responses.response_items import message_item, output_of
 from hermes.adapters.openai_api.turns import pending
 from hermes.adapters.openai_api.turns.turn_request import INSTRUCTIONS
 from hermes.adapters.openai_api.turns.turn_view import (
@@ -17,20 +18,16 @@ from hermes.adapters.openai_api.turns.turn_view import (
     failure_of,
     kept_with,
     received_in,
-    said,
     status_of,
-    text_of,
     usage_of,
 )
 from hermes.domain.events import CallAsked, TurnGaveUp
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.records import MessageReceived, ModelReplied, ToolFinished, TurnFinished
-from hermes.domain.tool_call import CallOutcome
+from hermes.domain.records import MessageReceived, TurnFinished
 from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
-_STATUS = {"running": "in_progress"}  # OpenAI's names that differ
 _CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -56,19 +53,19 @@ class Answering:
         end = end_of(records)
         cut = _CUT_SHORT.get(end.finish_reason) if isinstance(end, TurnFinished) else None
         status = status_of(records, gave_up)
-        over = status not in ("queued", "running")
-        question = [message_item(f"msg_{self.turn}_asked", self._question(asked))] if asked else []
+        over = asked is not None or status not in ("queued", "running")
+        question = [self.question(asked)] if asked else []
         return {
             "id": self.id,
             "object": "response",
             "created_at": int(received.at) if received is not None else 0,
-            "status": "incomplete" if cut else _STATUS.get(status, status),
+            "status": _status(status, cut=cut is not None, asked=asked is not None),
             "background": False,
             "error": _error(records, gave_up),
             "incomplete_details": {"reason": cut} if cut else None,
             "instructions": _instructions(received),
             "model": kept.get("model", ""),
-            "output": [*output_of(records, self.turn), *question],
+            "output": [*output_of(records, self.id, over=over), *question],
             "previous_response_id": kept.get("previous_response_id"),
             "store": kept.get("store", True),
             "metadata": kept.get("metadata", {}),
@@ -78,8 +75,10 @@ class Answering:
             "hermes": self._hermes(asked),
         }
 
-    def _question(self, asked: CallAsked) -> str:
-        return pending.in_words(asked, self.turn, may_approve=self.may_approve)
+    def question(self, asked: CallAsked) -> JsonObject:
+        """Build the open question as a message. The next message of the session answers it."""
+        words = pending.in_words(asked, self.turn, may_approve=self.may_approve)
+        return message_item(f"msg_{self.turn}_asked", words)
 
     def _hermes(self, asked: CallAsked | None) -> JsonObject:
         notice = {"notice": self.notice} if self.notice else {}
@@ -96,6 +95,13 @@ _FIXED: Mapping[str, Any] = {
     "tools": [],
     "truncation": "disabled",
 }
+
+
+def _status(status: str, *, cut: bool, asked: bool) -> str:
+    """Return OpenAI's status. A response that ends with a question is complete: its client sends the next message."""
+    if cut:
+        return "incomplete"
+    return "completed" if asked else {"running": "in_progress"}.get(status, status)
 
 
 def _sampling(received: MessageReceived | None) -> JsonObject:
@@ -129,77 +135,3 @@ def _usage(usage: Usage) -> JsonObject:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     }
-
-
-# ---------------------------------------------------------------- items
-
-
-class CallItems:
-    """Output items of calls and results. A model may reuse a call id; the items have unique ids."""
-
-    def __init__(self) -> None:
-        self._shown: dict[str, str] = {}  # public id by the model's call id
-        self._used: set[str] = set()
-
-    def asked(self, calls: Sequence[Mapping[str, Any]], reply: int) -> list[JsonObject]:
-        return [self._call(call, reply) for call in calls]
-
-    def _call(self, call: Mapping[str, Any], reply: int) -> JsonObject:
-        name = call["id"]
-        shown = self._shown[name] = f"{name}_{reply}" if name in self._used else name
-        self._used.add(shown)
-        return {
-            "id": f"fc_{shown}",
-            "type": "function_call",
-            "call_id": shown,
-            "name": call["function"]["name"],
-            "arguments": call["function"]["arguments"],
-            "status": "completed",
-        }
-
-    def result(self, finished: ToolFinished) -> JsonObject:
-        shown = self._shown.get(finished.call, finished.call)
-        return {
-            "id": f"fco_{shown}",
-            "type": "function_call_output",
-            "call_id": shown,
-            "output": text_of(finished.message),
-            "status": "completed" if finished.outcome is CallOutcome.OK else "incomplete",
-        }
-
-
-def output_of(records: Sequence[TurnRecord], turn: TurnId) -> list[JsonObject]:
-    items: list[JsonObject] = []
-    calling = CallItems()
-    replies = 0
-    for each in records:
-        match each.record:
-            case ModelReplied(message=message) | TurnFinished(message=message):
-                text, calls = said(message)
-                if text:
-                    items.append(message_item(message_id(turn, replies), text))
-                items += calling.asked(calls, replies)
-                replies += 1
-            case ToolFinished() as finished:
-                items.append(calling.result(finished))
-            case _:
-                pass
-    return items
-
-
-def message_id(turn: TurnId, reply: int) -> str:
-    return f"msg_{turn}_{reply}"
-
-
-def message_item(name: str, text: str) -> JsonObject:
-    return {
-        "id": name,
-        "type": "message",
-        "role": "assistant",
-        "status": "completed",
-        "content": [text_part(text)],
-    }
-
-
-def text_part(text: str) -> JsonObject:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

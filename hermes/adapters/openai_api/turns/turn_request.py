@@ -11,12 +11,13 @@ from typing import Any
 from hermes.adapters.http.field import boolean, encode, filled_text, given, metadata, refuse, text
 from hermes.adapters.http.parameter import session_id
 from hermes.adapters.openai_api.chat_request import OPTIONS, read_messages, small
+from hermes.adapters.openai_api.responses.input_items import as_messages
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 INSTRUCTIONS = "instructions"  # key of the instructions among the messages
-_TEXT_PARTS = ("input_text", "output_text", "text")
+EVENTS = "hermes.events"  # value of `include`
 _OPTION_NAMES = {"temperature": "temperature", "top_p": "top_p", "user": "user"} | {
     "max_output_tokens": "max_completion_tokens"
 }
@@ -33,9 +34,13 @@ class TurnRequest:
     previous: str  # id of a response; may be empty
     session: SessionId | None
     notice: str
+    own_events: bool  # the client asked for `hermes.*` events
 
 
-def parse_turn_request(body: Any, default_model: str) -> TurnRequest:
+def parse_turn_request(
+    body: Any, default_model: str, stored: Mapping[str, Mapping[str, Any]] | None = None
+) -> TurnRequest:
+    """Check a body. `stored` has the items that it refers to, by id."""
     body = given(body)
     options = {
         chat_name: OPTIONS[chat_name](body[name], name) for name, chat_name in _OPTION_NAMES.items() if name in body
@@ -54,7 +59,7 @@ def parse_turn_request(body: Any, default_model: str) -> TurnRequest:
     }
     return TurnRequest(
         model=model,
-        messages=_encoded(body),
+        messages=_encoded(body, stored or {}),
         options=small(encode({**options, "hermes": kept}, "metadata")),
         user=options.get("user", ""),
         stream=boolean(body.get("stream", False), "stream"),
@@ -62,11 +67,18 @@ def parse_turn_request(body: Any, default_model: str) -> TurnRequest:
         previous=previous,
         session=session_id(text(body["session_id"], "session_id"), "session_id") if "session_id" in body else None,
         notice="The request's tools were ignored: tools run on the server." if body.get("tools") else "",
+        own_events=EVENTS in _include(body.get("include", [])),
     )
 
 
-def _encoded(body: Mapping[str, Any]) -> tuple[EncodedMessage, ...]:
-    messages = list(read_messages(_as_chat(body.get("input")), "input"))
+def _include(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        refuse("include", "include must be a list of strings.")
+    return value
+
+
+def _encoded(body: Mapping[str, Any], stored: Mapping[str, Mapping[str, Any]]) -> tuple[EncodedMessage, ...]:
+    messages = list(read_messages(as_messages(body.get("input"), stored), "input"))
     if "instructions" in body:
         said = filled_text(body["instructions"], "instructions")
         messages.insert(0, {"role": "system", "content": said, "name": INSTRUCTIONS})
@@ -81,55 +93,3 @@ def _response_format(wish: Any) -> Mapping[str, Any] | None:
         return {"type": "json_schema", "json_schema": {k: v for k, v in wanted.items() if k != "type"}}
     checked: Mapping[str, Any] = OPTIONS["response_format"](wanted, "text.format")
     return checked
-
-
-# ---------------------------------------------------------------- input
-
-
-def _as_chat(value: Any) -> list[Any]:
-    if isinstance(value, str):
-        return [{"role": "user", "content": value}]
-    if not isinstance(value, list):
-        refuse("input", "input must be a string or a list of items.")
-    messages: list[dict[str, Any]] = []
-    for index, item in enumerate(value):
-        _add(messages, item, f"input[{index}]")
-    return messages
-
-
-def _add(messages: list[dict[str, Any]], item: Any, param: str) -> None:
-    if not isinstance(item, dict):
-        refuse(param, f"{param} must be an object.")
-    match item.get("type", "message"):
-        case "message":
-            messages.append({"role": item.get("role"), "content": _parts(item.get("content"))})
-        case "function_call":
-            _add_call(messages, item)
-        case "function_call_output":
-            messages.append(
-                {"role": "tool", "tool_call_id": item.get("call_id"), "content": _parts(item.get("output"))}
-            )
-        case "reasoning":
-            pass  # a model's own notes are useless to another model
-        case kind:
-            refuse(f"{param}.type", f"{param} is an item of type {str(kind)[:40]!r}, which is not supported.")
-
-
-def _add_call(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
-    """Add a call. Calls of one model message are merged into one message."""
-    function = {"name": item.get("name"), "arguments": item.get("arguments")}
-    call = {"id": item.get("call_id"), "type": "function", "function": function}
-    if messages and messages[-1]["role"] == "assistant":
-        messages[-1].setdefault("tool_calls", []).append(call)
-    else:
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-
-
-def _parts(content: Any) -> Any:
-    """Rename text parts to their chat name; the chat parser refuses other parts."""
-    if not isinstance(content, list):
-        return content
-    return [
-        {**part, "type": "text"} if isinstance(part, dict) and part.get("type") in _TEXT_PARTS else part
-        for part in content
-    ]
