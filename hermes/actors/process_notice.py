@@ -1,7 +1,4 @@
-"""What a conversation is told of its background processes. Pure.
-
-It comes as a message of its own, which no person wrote; it says so, and it says where there is more.
-"""
+"""Texts of notices about background processes, for the model and for people. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +9,19 @@ from hermes.domain.process.staleness import how_ended, lasting
 from hermes.processes.command_output import plain_text
 from hermes.processes.watch import WatchNotice
 
-_NOBODY = "This is told by Hermes, no person wrote it."
+_FROM_HERMES = "This notice is from Hermes, not from a person."
 
 
-DELETED = "its conversation was deleted"  # why it was killed
-RESET = "a reset ended what was left over"
+DELETED = "its conversation was deleted"
+RESET = "a reset ended it"
 STOPPED = "the daemon stopped, and processes.keep_on_stop is off"
 
 
 def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk, *, marker: str) -> str:
-    """`marker` is that of the fence around its output."""
+    """Return the notice of an ended process. `marker` fences its output."""
     took_s = (record.ended_at or view.started_at) - view.started_at
     lines = [
-        f"[Background process {record.id} has ended with {how_ended(view)} after {lasting(took_s)}. {_NOBODY}]",
+        f"[Background process {record.id} has ended with {how_ended(view)} after {lasting(took_s)}. {_FROM_HERMES}]",
         f"Command: {record.command}",
     ]
     said = plain_text(tail.data, terminal=record.pty).lstrip("\ufffd").strip("\n")
@@ -41,10 +38,10 @@ def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk, *, marker:
 
 
 def late_notice(record: ProcessRecord, view: ProcessView) -> str:
-    """For the person: the conversation that started it is over."""
+    """Return the notice for the person, if the conversation that started the process has ended."""
     took_s = (record.ended_at or view.started_at) - view.started_at
     return (
-        f"A background process of a conversation that is over has ended with {how_ended(view)} after "
+        f"A background process of an ended conversation has ended with {how_ended(view)} after "
         f"{lasting(took_s)}: {record.command}"
     )
 
@@ -52,12 +49,12 @@ def late_notice(record: ProcessRecord, view: ProcessView) -> str:
 def watch_notice(view: ProcessView, notice: WatchNotice, *, marker: str) -> str:
     said = "\n".join(notice.lines)
     lines = [
-        f"[Background process {view.id} wrote something that you watch for. {_NOBODY}]",
+        f"[Background process {view.id} wrote lines that you watch for. {_FROM_HERMES}]",
         f"Command: {view.command}",
         fenced(said, marker, max_chars=len(said)),
     ]
     if notice.suppressed:
         lines.append(f"({notice.suppressed} more such lines are not shown)")
     if notice.promoted:
-        lines.append("(It writes them too often: they are not told any more. You will be told when it ends.)")
+        lines.append("(It writes them too often. You get no more of them, and a notice when it ends.)")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""What all process actors share: the machine, threads for its blocking calls, and a way to speak to a session.
+"""Services that all process actors share: the process host, threads for its blocking calls, and notices to sessions.
 
-Whatever is handed to a thread or sent to a session comes back as a call on the loop, exactly once.
+Each call to a thread and each notice ends in exactly one callback on the loop.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class ProcessSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """For the person of a conversation. What was announced under an id is not announced again."""
+    """Notice for the person of a conversation. An id is announced once."""
 
     id: str
     session: SessionId
     text: str
-    turn: TurnId | None = None  # whose followers are shown it
+    turn: TurnId | None = None  # its followers see the notice
 
 
 class HostThreads:
-    """For calls that block. They have threads of their own: a start that takes seconds holds up nobody else."""
+    """Thread pool for blocking calls, so that a slow start of one process delays no other work."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class HostThreads:
 
 
 class NoticeSender:
-    """Hands messages to sessions, and to people where there is no session any more, as tasks that it holds."""
+    """Sends notices to sessions, or to people if the session has ended."""
 
     def __init__(
         self, submit: Callable[[Submission], Awaitable[Receipt]], announce: Callable[[Announcement], Awaitable[None]]
@@ -97,7 +97,7 @@ class NoticeSender:
             await work
         except HermesError as error:
             then(error)
-        except Exception as error:  # noqa: BLE001 - the outermost edge of a task: whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - outermost edge of a task: the caller must get the error
             logger.opt(exception=error).error("{} could not be handed over", name)
             then(HermesError(f"it failed unexpectedly ({type(error).__name__})"))
         else:

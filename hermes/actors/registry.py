@@ -1,9 +1,8 @@
-"""Who is in memory, who is on the way out, who is between two lives, and the mail that waits for them.
+"""Registry of session actors: live, leaving memory or restarting, and the mail that waits for them.
 
-Bookkeeping only: the directory decides. Mail for a session that is leaving or coming back is kept here, so that none
-is lost. And a look at the disk can be overtaken: what it found of a session that has left memory since it began may
-be out of date. Brought back from that, a session would refuse what it ought to do, as only a write shows it that it
-is wrong.
+It only keeps books: the directory decides. It holds the mail of a session that is leaving or restarting, so that none
+is lost. Disk reads can return stale data: a session may be written and leave memory after a read began. An actor
+made from such a read would work on old state until its first write fails.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ class SessionRegistry:
     def __init__(self) -> None:
         self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
         self._leaving: dict[SessionId, _Entry] = {}
-        self._away: dict[SessionId, list[Post]] = {}  # mail for those that are leaving, or between two lives
+        self._away: dict[SessionId, list[Post]] = {}  # mail of sessions that are leaving or restarting
         self._released: dict[SessionId, list[LoopFuture]] = {}
         self._unborn: dict[SessionKey, SessionId] = {}  # started under a key; the store may not know of it yet
         self._unborn_keys: dict[SessionId, SessionKey] = {}  # the same, the other way round
         self._looks: WeakSet[ReadSnapshot] = WeakSet()
 
     def __contains__(self, session: SessionId | None) -> bool:
-        """It is in memory, or will be: mail for it can be handed over."""
+        """Return whether mail can be handed over: the session is in memory, or will be."""
         return session in self._live or session in self._away
 
     def is_live(self, session: SessionId | None) -> bool:
@@ -71,16 +70,16 @@ class SessionRegistry:
         return (*self._live, *self._leaving)
 
     def touched(self) -> Mapping[SessionId, float]:
-        """When each was last used, the one for which that is longest ago first."""
+        """Return when each live session was last used, least recently used first."""
         return {session: entry.touched for session, entry in self._live.items()}
 
     def mailbox(self, session: SessionId) -> int | None:
-        """How much mail waits for it; None: it is not in memory."""
+        """Return the depth of the session's mailbox. None: the session is not in memory."""
         entry = self._live.get(session)
         return None if entry is None else len(cast("Inbox", entry.ref.actor_inbox))
 
     def look(self) -> ReadSnapshot:
-        """To be taken before the disk is read."""
+        """Return a marker. Call this before the read begins."""
         look = ReadSnapshot()
         self._looks.add(look)
         return look
@@ -90,7 +89,7 @@ class SessionRegistry:
     def enter(
         self, session: SessionId, ref: ActorRef[SessionActor], now: float, key: SessionKey | None = None
     ) -> None:
-        """`key`: what means this session, and is not on disk yet."""
+        """Add a live session. `key`: its session key, if that is not on disk yet."""
         self._live[session] = _Entry(ref, now)
         if key is not None:
             self._unborn[key] = session
@@ -100,7 +99,7 @@ class SessionRegistry:
         return None if key is None else self._unborn.get(key)
 
     def is_born(self, session: SessionId) -> None:
-        """It is on disk, or never will be: what its key means is for the store to say."""
+        """Forget the key of a new session: the store knows it now, or never will."""
         key = self._unborn_keys.pop(session, None)
         if key is not None and self._unborn.get(key) == session:
             del self._unborn[key]
@@ -114,7 +113,7 @@ class SessionRegistry:
         self._live.move_to_end(session)
         try:
             entry.ref.tell(post)
-        except ActorDeadError:  # its death notice is on the way; the mail waits for what becomes of it
+        except ActorDeadError:  # its end is not handled yet; the mail waits for that
             self._away.setdefault(session, []).append(post)
 
     def tell_live(self, session: SessionId, message: object) -> bool:
@@ -128,7 +127,7 @@ class SessionRegistry:
     # ------------------------------------------------------------ out
 
     def dismiss(self, session: SessionId, mail: Iterable[Post] = ()) -> None:
-        """Have it leave memory, if it is there and has no work; this mail, and what comes meanwhile, waits."""
+        """Ask a live session to leave memory if it has no work. This mail and later mail waits."""
         entry = self._live.pop(session, None)
         if entry is not None:
             self._leaving[session] = entry
@@ -136,7 +135,7 @@ class SessionRegistry:
             entry.ref.tell(Passivate())  # not a stop: what it is writing gets its answer first
 
     def stays(self, session: SessionId, now: float) -> None:
-        """It was to leave, and has work."""
+        """Keep a session that was asked to leave and has work."""
         entry = self._leaving.pop(session, None)
         if entry is None:
             return
@@ -146,7 +145,7 @@ class SessionRegistry:
             self.hand_over(session, post, now)
 
     def release(self, session: SessionId, done: LoopFuture) -> None:
-        """Have it leave memory, whatever it does."""
+        """Stop the session's actor, also if it has work. `done` settles when it has stopped."""
         entry = self._live.get(session) or self._leaving.get(session)
         if entry is None:
             done.settle(None)
@@ -155,7 +154,7 @@ class SessionRegistry:
         entry.ref.stop(block=False)
 
     def has_left(self, session: SessionId) -> list[Post]:
-        """It has ended. Returns the mail that waited for that."""
+        """Remove a session whose actor has stopped. Return the mail that waited."""
         self._live.pop(session, None)
         self._leaving.pop(session, None)
         self.is_born(session)
@@ -166,9 +165,9 @@ class SessionRegistry:
         return self._away.pop(session, [])
 
     def comes_back(self, session: SessionId, mail: list[Post]) -> None:
-        """It is between two lives: this mail, and what comes meanwhile, waits for the next one."""
+        """Keep this mail, and later mail, until the session has restarted."""
         self._away[session] = mail
 
     def mail_for(self, session: SessionId) -> list[Post]:
-        """What waited for it, to be sent on its way again."""
+        """Remove and return the mail that waited, to be routed again."""
         return self._away.pop(session, [])

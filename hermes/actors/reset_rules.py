@@ -1,8 +1,7 @@
-"""The reset policy as it is configured now, asked about one session: when to look at it, what is due, and in words.
+"""Reset policy in force, applied to one session: when to check it, what is due, and an explanation.
 
-One object that whoever writes, resets or explains sessions shares, so that they never disagree. It reads memory only.
-Whoever came back to a conversation gets a while to write in it before a reset takes it away again; the idle clock
-itself is set by nothing but a person's message.
+Sessions, the reset scheduler and `why` share one object, so they never disagree. It reads memory only. A person who
+resumes a session has GRACE_S to write before it can be reset again. Only a person's message restarts the idle time.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import HeartbeatReceiver
 
-GRACE_S = 1800.0  # after somebody came back to a session
-LATE_S = 25.0  # between two looks at the clock, which come every 20 s: less than makes a heartbeat stale
+GRACE_S = 1800.0  # after a person resumed a session
+LATE_S = 25.0  # between two clock checks, which come every 20 s; less than what makes a heartbeat stale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +52,13 @@ class ResetRules:
         self.settings = settings  # can change at any time
         self._processes = processes
         self._clock = clock
-        self._steady = steady  # one that cannot be set
-        self._pulse = pulse  # the same, of this process: whether it was held up itself
+        self._steady = steady  # monotonic
+        self._pulse = pulse  # monotonic time of this process: shows whether it was paused
         self._last = clock(), steady(), pulse()
-        self.unsettled = False  # what is known of processes is of before the clock was set, or of before a pause
+        self.unsettled = False  # heartbeats are older than a clock change or a pause
 
     def look_at_the_clock(self) -> float:
-        """Now and then: by how much it was set since the last look, or 0. Then the next look can trust it again."""
+        """Return by how many seconds the clock was set since the last check, or 0. Call this regularly."""
         by_s = self._set_by(self._clock())
         self.unsettled = by_s != 0 or self._held_up()
         self._last = self._clock(), self._steady(), self._pulse()
@@ -70,12 +69,12 @@ class ResetRules:
         return wall_s - elapsed_s if clock_was_set(wall_s, elapsed_s) else 0.0
 
     def _held_up(self) -> bool:
-        """Whoever freezes the daemon keeps it from hearing of processes, too: that is not their silence."""
+        """Return whether the daemon was paused. Then missing heartbeats say nothing about processes."""
         return self._pulse() - self._last[2] > LATE_S
 
     @property
     def fingerprint(self) -> str:
-        """Another one: sessions that were written under the earlier one have to be looked at. Empty: no resets."""
+        """Return a text that changes with the policy: sessions need a new due time then. Empty: no resets."""
         book = self.settings.book
         policies = [("", "", book.default)]
         policies += [("platform", name, policy) for name, policy in sorted(book.by_platform.items())]
@@ -133,25 +132,25 @@ class ResetRules:
         )
         until = session.taken_up_at + GRACE_S
         if isinstance(decision, Blocked | Due) and now < until <= now + GRACE_S:
-            reason = f"{decision.reason}, but somebody came back to it and has {lasting(GRACE_S)} to write"
+            reason = f"{decision.reason}, but a person resumed it and has {lasting(GRACE_S)} to write"
             return Keep(next_check=until, reason=reason)
         return decision
 
     # ------------------------------------------------------------ in words
 
     def explain(self, session: Session) -> str:
-        """The policy in force, when the next reset is due, what keeps it off, and what runs in its background."""
+        """Return the policy in force, the next due time, what blocks the reset, and the background processes."""
         now, policy = self._clock(), self.policy(session)
         closed = session.phase in (Phase.SUSPENDED, Phase.ENDED)
         processes = [each for each in self._processes.views(root_of(session)) if each.ended_at is None]
         own = [each for each in processes if not closed or each.session == session.id]
-        told = [f"{each.id}: {explain_process(each, self.settings.staleness, now)}" for each in own]
+        lines = [f"{each.id}: {explain_process(each, self.settings.staleness, now)}" for each in own]
         if closed:
-            return "\n".join(["It left running in the background:", *told]) if told else ""
+            return "\n".join(["Processes it left running:", *lines]) if lines else ""
         if policy.mode == ResetMode.NONE:
-            return "\n".join([f"It is not reset by itself: resets are off here{self._whose(session)}.", *told])
+            return "\n".join([f"Automatic resets are off here{self._whose(session)}.", *lines])
         rule = f"It is reset {_in_words(policy)}{self._whose(session)}."
-        return "\n".join([f"{rule} {self._outlook(self.judge(session, now), now)}", *told])
+        return "\n".join([f"{rule} {self._outlook(self.judge(session, now), now)}", *lines])
 
     def _whose(self, session: Session) -> str:
         where = self.settings.book.rule_for(surface_of(session.platform), chat_type(session.key))
@@ -175,25 +174,25 @@ class ResetRules:
 
 
 def chat_type(key: SessionKey) -> str:
-    """The fourth part of `agent:main:<platform>:<type>:<chat>`."""
+    """Return the fourth part of `agent:main:<platform>:<type>:<chat>`."""
     parts = key.split(":", 4)
     return parts[3] if len(parts) > 3 else ""
 
 
 def _notice(session: Session, due: Due, left: str, *, ended: bool) -> str:
-    told = (
-        f"The conversation was reset: {due.reason}. The first message after that begins a fresh one; "
+    text = (
+        f"The conversation was reset: {due.reason}. Your next message starts a new one; "
         f"/resume {session.id} brings the earlier one back."
     )
     advice = " /processes kill ID ends one." if left and not ended else ""
-    return f"{told} {left}{advice}" if left else told
+    return f"{text} {left}{advice}" if left else text
 
 
 def _left(due: Due, *, ended: bool) -> str:
     names = ", ".join(f"{process.id}: {process.command} (pid {process.pid})" for process in due.stale)
     if ended:
-        return f"Background processes that do nothing any more are ended: {names}."
-    return f"Background processes that do nothing any more still run: {names}."
+        return f"Inactive background processes were ended: {names}."
+    return f"Inactive background processes still run: {names}."
 
 
 def _in_words(policy: ResetPolicy) -> str:

@@ -1,8 +1,8 @@
-"""The reset clock: looks a few times a minute which sessions are due, and has them reset or told what blocks them.
+"""Reset scheduler: finds due sessions a few times a minute, and asks them to reset or to note what blocks that.
 
-It decides by what is stored and what the processes' actors say now, and the session itself has the last word: whoever
-wrote in between is not cut off. Sessions that were written under another policy are found in the background, a slice
-at a time; a policy that was looked through once is not looked through again at the next start.
+It decides on stored state and the last heartbeats. The session decides again, so a message in between prevents the
+reset. After a change of the policy a review goes through all sessions, a slice at a time, and stores new due times.
+A finished review is not repeated at the next start.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from hermes.ports.given import Clock
 from hermes.ports.storage import Journal
 
 EVERY_S = 20.0
-PAGE = 256  # due sessions in one look
+PAGE = 256  # due sessions in one read
 SLICE = 200  # sessions in one slice of a review
-REVIEWED = "reset.policy"  # the fact that says under which policy all sessions have their time to look
+REVIEWED = "reset.policy"  # fact: the policy under which all due times were stored
 _UNDER_WAY = b"?"
 _MICROSECOND = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """To itself: look at the clock."""
+    """Message to itself: check for due sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChanged:
-    """Told: there may be another policy."""
+    """Message of the daemon: the policy may have changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """To itself: these are due, and where to go on. `number` is that of the look."""
+    """Message to itself: due sessions, and where the next page begins. `number` is that of the read."""
 
     number: int
     routes: tuple[Route, ...]
@@ -60,7 +60,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """To itself: what a session said to being reset, or to being told what blocks that."""
+    """Message to itself: a session's answer to ResetSession or NoteBlocked."""
 
     session: SessionId
     decision: Due | Blocked
@@ -70,19 +70,19 @@ class _Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reviewed:
-    """To itself: the policy that all sessions were looked through for."""
+    """Message to itself: the policy of the last finished review."""
 
     policy: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
-    """To itself: stored sessions, each with its time to look. `number` is that of the review."""
+    """Message to itself: stored sessions with their due times. `number` is that of the review."""
 
     number: int
     heads: tuple[tuple[Session, float | None], ...]
     ahead_of: float | None
-    gone: bool = False  # the place it was to go on from is not there any more
+    gone: bool = False  # the session it continues after was deleted
 
 
 class ResetClock(LoopActor):
@@ -104,12 +104,12 @@ class ResetClock(LoopActor):
         self._clock = clock
         self._every_s = every_s
         self._asked: set[SessionId] = set()
-        self._reads = 0  # the latest says where to go on
-        self._next_page: Place | None = None  # there
+        self._reads = 0  # only the latest continues with its next page
+        self._next_page: Place | None = None
         self._review = 0  # its number; the latest counts
 
     def on_start(self) -> None:
-        self.tell_later(self._every_s / 2, Tick())  # processes that outlived the last daemon are heard of first
+        self.tell_later(self._every_s / 2, Tick())  # wait for heartbeats of processes that outlived the last daemon
         self._find_reviewed()
 
     def on_receive(self, message: object) -> None:
@@ -139,7 +139,7 @@ class ResetClock(LoopActor):
         if not self._rules.unsettled:
             self._read_due_page(None)
             return
-        what = f"the clock was set by {by_s:+.0f} s, or the machine slept" if by_s else "the daemon was held up"
+        what = f"the clock was set by {by_s:+.0f} s, or the machine slept" if by_s else "the daemon was paused"
         logger.info("{}: resets wait for the next heartbeats", what)
         if by_s < 0:
             self._begin_review(ahead_of=self._clock())
@@ -162,12 +162,12 @@ class ResetClock(LoopActor):
                 self._restore_row(head)
             if route.head is not None and not route.damaged and route.head.id not in self._asked:
                 self._act_on_due(route.head)
-        if found.number == self._reads:  # one that was slow, and is not the latest any more, ends nothing
+        if found.number == self._reads:  # a slow earlier read does not move the page
             self._next_page = found.last
             self._read_next_page()
 
     def _read_next_page(self) -> None:
-        """With the next page, when most of this one has answered; or with the next tick, from the start."""
+        """Read the next page when most sessions of this one have answered."""
         if self._next_page is not None and len(self._asked) < PAGE // 2:
             after, self._next_page = self._next_page, None
             self._read_due_page(after)
@@ -202,7 +202,7 @@ class ResetClock(LoopActor):
         post = Post(event=event, address=Address(session=head.id, exact=True))
         try:
             answer = cast("LoopFuture", self._directory().ask(post, block=False))
-        except ActorDeadError:  # it is between two lives; the session is as due at the next tick
+        except ActorDeadError:  # restarting; the session is still due at the next tick
             return
         self._asked.add(head.id)
         answer.watch(lambda settled: self.tell_self(_answered(head.id, decision, settled)))
@@ -228,11 +228,11 @@ class ResetClock(LoopActor):
         wanted = self._rules.fingerprint.encode()
         if policy == wanted:
             return
-        if not wanted:  # times that are stored turn out to be for nothing when they come
+        if not wanted:  # stored due times are dropped when they come
             self._review += 1
             self._store_reviewed_policy(b"")
             return
-        logger.info("the reset policy is another one than before: all sessions are looked through for it")
+        logger.info("the reset policy has changed: due times of all sessions are calculated again")
         self._store_reviewed_policy(_UNDER_WAY)
         self._begin_review(ahead_of=None)
 
@@ -241,7 +241,7 @@ class ResetClock(LoopActor):
         self._journal.commit((fact,), lambda error: _log_refusal("the reset policy", error))
 
     def _begin_review(self, ahead_of: float | None) -> None:
-        """Of all sessions; or of those in which somebody wrote later than that, which come first."""
+        """Review all sessions, or only those active after `ahead_of`, which come first."""
         self._review += 1
         self._read_slice(None, ahead_of)
 
@@ -289,6 +289,6 @@ def _same(stored: float | None, wanted: float | None) -> bool:
 
 
 def _log_refusal(what: str, error: HermesError | None) -> None:
-    """A session that has moved on has said itself when to look at it."""
+    """Log a failed write. A session that was written meanwhile has stored its own due time."""
     if error is not None and not isinstance(error, SequenceConflictError | UnknownSessionError):
-        logger.warning("when to look at {} could not be stored: {}", what, error)
+        logger.warning("could not store the due time of {}: {}", what, error)

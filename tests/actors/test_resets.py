@@ -61,7 +61,7 @@ async def test_an_idle_session_is_reset_at_its_time_and_not_with_the_next_messag
         assert (ended.phase, ended.reason) == (Phase.ENDED, "idle for 2 h")
         [told] = [event.text for event in feed.waiting() if isinstance(event, Notice)]
         assert told == (
-            "The conversation was reset: idle for 2 h. The first message after that begins a fresh one; "
+            "The conversation was reset: idle for 2 h. Your next message starts a new one; "
             f"/resume {first.session} brings the earlier one back."
         )
 
@@ -237,14 +237,14 @@ async def test_two_forgotten_servers_block_nothing_and_are_named(logged: list[st
         ended = day.stored(first.session)
         assert ended.reason == "idle for 2 h"
         left = (
-            "Background processes that do nothing any more still run: http.server 8765: http.server 8765 (pid 101), "
+            "Inactive background processes still run: http.server 8765: http.server 8765 (pid 101), "
             "http.server 8766: http.server 8766 (pid 102)."
         )
         assert (ended.notice or "").endswith(f"{left} /processes kill ID ends one.")
         assert f"INFO session {first.session} was reset: {left}" in logged
         assert here.ended == []
         why = (await here.desk.view(first.session, exact=True)).why
-        assert "It left running in the background:\nhttp.server 8765: http.server 8765 (pid 101) was started" in why
+        assert "Processes it left running:\nhttp.server 8765: http.server 8765 (pid 101) was started" in why
 
 
 async def test_a_heartbeat_reaches_the_live_session_and_the_directory_for_a_sleeping_one() -> None:
@@ -268,7 +268,7 @@ async def test_stale_processes_are_ended_where_that_is_configured() -> None:
         day.forget(first.session, "http.server")
         await day.passes(2 * HOUR + MINUTE)
         assert here.ended == ["http.server"]
-        assert "are ended: http.server: http.server (pid 101)" in (day.stored(first.session).notice or "")
+        assert "were ended: http.server: http.server (pid 101)" in (day.stored(first.session).notice or "")
 
 
 async def test_a_build_that_works_blocks_the_reset_and_everybody_is_told_once(logged: list[str]) -> None:
@@ -508,7 +508,7 @@ async def test_whoever_comes_back_has_a_while_to_write_and_the_idle_clock_is_not
         assert day.stored(first.session).active_at == START
         await day.passes(GRACE_S - MINUTE)
         assert day.stored(first.session).phase == Phase.IDLE
-        assert "but somebody came back to it and has 30 min to write" in (await here.desk.view(first.session)).why
+        assert "but a person resumed it and has 30 min to write" in (await here.desk.view(first.session)).why
         await day.passes(2 * MINUTE)
         assert day.stored(first.session).phase == Phase.ENDED
 
@@ -622,7 +622,7 @@ async def test_a_daemon_that_was_frozen_hears_of_processes_before_it_judges_them
         here.now += 10 * MINUTE
         here.frozen_s += 10 * MINUTE
         await day.tick()
-        assert any("the daemon was held up: resets wait" in line for line in logged)
+        assert any("the daemon was paused: resets wait" in line for line in logged)
         here.processes.heard_at = None
         await day.tick()
         assert day.stored(first.session).blocked_by == ("make all",)

@@ -99,7 +99,7 @@ def test_forgotten_servers_block_nothing_and_a_build_that_works_is_waited_for(tm
             assert passed_h < 5
             later(passed_h)
         assert re.search(r"idle for [234] h", why(forgot))
-        eventually(lambda: "any more still run: proc_" in daemon.stderr())
+        eventually(lambda: "background processes still run: proc_" in daemon.stderr())
         eventually(lambda: f"session {builds}: the reset is blocked: idle for 2 h" in daemon.stderr())
         assert "A reset would wait for it: it did something" in why(builds)
 
@@ -132,7 +132,7 @@ def test_a_daemon_killed_right_after_a_reset_leaves_ending_what_it_left_to_the_n
         assert Path(f"/proc/{process['pid']}").exists()
         daemon.start({"HERMES_TEST_CRASH": ""})
         eventually(lambda: not Path(f"/proc/{process['pid']}").exists())
-        eventually(lambda: f"session {session} was reset: Background processes that do nothing" in daemon.stderr())
+        eventually(lambda: f"session {session} was reset: Inactive background processes" in daemon.stderr())
         assert daemon.admin.get(f"/sessions/{session}")["session"]["phase"] == "ended"
 
 

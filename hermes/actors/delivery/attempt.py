@@ -1,16 +1,14 @@
-"""One obligation on its way to a chat platform: the part of delivery that waits for the network and for the disk.
+"""Delivery attempt: one outbox message on its way to a chat platform. It waits for the network and the disk.
 
-That a message is about to be sent is on disk before it is, and its id is on disk before the next one goes out. So
-whatever dies in between, it is known afterwards which messages arrived, and of which one nobody can tell: that one is
-looked up where the platform can, and otherwise sent once more, marked as a possible repeat. Files follow the text,
-one message each; in the place of one that cannot be sent stands a line that says so.
+The intent to send a part is on disk before the part is sent, and the id of the part is on disk before the next one is
+sent. After a crash at most one part is in doubt. It is looked up if the platform can do that, or else sent again and
+marked as a possible repeat. Files follow the text, one message each. A line replaces a file that cannot be sent.
 
-An answer that was shown for long while it grew, or since before a restart, is said anew in the end, as nobody is
-notified of a change. The message that grew, whose last sign says that more is coming, is taken away when the id of
-the new one is on disk; where that is not allowed, it points to the new one. Of a turn that came to no answer stays
-what was shown; where nothing was, and nothing is to be said, nothing is sent.
+Platforms do not notify people of edits. So a reply that grew for long, or since before a restart, ends as a new
+message. The old one, which ends with the cursor, is deleted when the id of the new one is on disk. If it cannot be
+deleted, it points to the new one. A turn without an answer keeps the text that was shown.
 
-What amends another obligation changes the messages of that one, and is never a message itself.
+A message that amends another one edits the parts of that one and sends none.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n
 
 
 class DeliveryAttempt:
-    """Each call raises HermesErrors only; what had been confirmed by then stays confirmed."""
+    """One outbox message and its progress. Its methods raise only HermesErrors; confirmed parts stay confirmed."""
 
     def __init__(
         self,
@@ -49,26 +47,26 @@ class DeliveryAttempt:
         clock: Clock,
         fresh_after_s: float = 0.0,
     ) -> None:
-        """`fresh_after_s`: an answer that was shown for so long is said anew in the end; 0: it never is."""
+        """`fresh_after_s`: a reply that grew for longer ends as a new message; 0: never."""
         self.outgoing = outgoing
         self._platform = platform
         self._journal = journal
         self._clock = clock
-        self._shown: dict[int, str] = {}  # what each message says, as far as this process has said it
+        self._shown: dict[int, str] = {}  # text of each part, if this process sent it
         self._fresh_after_s = fresh_after_s
-        # Where an earlier life has shown it, it stands above whatever was said of the restart.
+        # A reply that an earlier boot began to show stands above the notices of the restart.
         self._growing_since = -math.inf if outgoing.sent and not outgoing.final else None
-        self._anew = False  # to be said in new messages
-        self._written = ""  # as much of the answer as was shown last
-        self.moves = 0  # of the chat while this was to be said there
+        self._fresh = False  # send new messages instead of edits
+        self._written = ""  # text of the reply that was shown last
+        self.moves = 0  # how often the chat moved during the delivery
 
     @property
     def promises_more(self) -> bool:
-        """Whether what is shown ends with the sign that more is coming."""
+        """Return whether the shown text ends with the cursor."""
         return self._shown.get(0, "").endswith(CURSOR)
 
     def settle(self, final: OutboxMessage) -> None:
-        """The answer is there: from now on this is what is to be said."""
+        """Replace the preview by the final form of the reply."""
         was = self.outgoing
         self.outgoing = replace(
             final,
@@ -81,19 +79,18 @@ class DeliveryAttempt:
             superseded=was.superseded,
         )
         since = self._growing_since
-        self._anew = (
+        self._fresh = (
             self._platform.abilities.delete
             and self._fresh_after_s > 0
-            and final.end is not TurnEnd.STOPPED  # who stopped it looks at it
+            and final.end is not TurnEnd.STOPPED  # the person who stopped it is looking at it
             and since is not None
             and self._clock() - since >= self._fresh_after_s
         )
 
     def withdraw(self) -> bool:
-        """Its conversation was erased: nothing more of it is said. True: a message looks as if it still grew, and is
-        to say that instead."""
+        """Drop the text, as its session was erased. Return whether a half-shown reply needs a note in its place."""
         was = self.outgoing
-        self._anew = False
+        self._fresh = False
         self.outgoing = OutboxMessage(
             id=was.id,
             kind=was.kind,
@@ -109,9 +106,9 @@ class DeliveryAttempt:
         await self._write(Enqueue(outgoing=self.outgoing))
 
     async def show(self, text: str, written: str = "") -> None:
-        """Show how far the answer has come: the first part of it, in the message that will hold its final form.
+        """Show the reply so far: its first part, in the message that will hold the final form.
 
-        `written`: what is to stay of that if nothing more comes.
+        `written`: the text that stays if the turn ends without an answer.
         """
         self._written = written
         try:
@@ -124,15 +121,15 @@ class DeliveryAttempt:
         if self._growing_since is None:
             self._growing_since = self._clock()
         if self.outgoing.sending:
-            return  # nobody knows whether there is such a message: the final form will say it
+            return  # it is unknown whether the message exists; the final form decides
         if self.outgoing.sent:
-            await self._say(0, self._platform.parts(text)[0])
+            await self._send_or_edit(0, self._platform.parts(text)[0])
             return
         await self._platform.ready(self.outgoing.place)
         if self.outgoing.final:
-            return  # the answer was there before its turn to be shown: it is said once, and whole
+            return  # the final form came first; it is sent once
         await self._write(Enqueue(outgoing=replace(self.outgoing, text=text, final=False)))
-        await self._say(0, self._platform.parts(text)[0])
+        await self._send_or_edit(0, self._platform.parts(text)[0])
         await self._write(self._progress())
 
     async def finish(self) -> None:
@@ -140,7 +137,7 @@ class DeliveryAttempt:
             await self._amend()
             return
         try:
-            if self.moves:  # it was owed to the chat as it was called before
+            if self.moves:  # it was stored under the former id of the chat
                 await self._write(Enqueue(outgoing=self.outgoing))
             await self._finish()
         except DeliveryError as error:
@@ -148,7 +145,7 @@ class DeliveryAttempt:
             raise
 
     async def _amend(self) -> None:
-        """What it is about went before it in its chat. Where that cannot be changed (any more), it stays as it is."""
+        """Edit the messages of an earlier delivery. Messages that cannot be edited stay as they are."""
         shown = await look_up(self._journal, lambda reader: reader.sent(self.outgoing.amends))
         if shown is not None and self._platform.abilities.edit:
             self.outgoing = replace(self.outgoing, place=shown.place, sent=shown.messages)
@@ -162,7 +159,7 @@ class DeliveryAttempt:
         await self._write(Cancel(id=self.outgoing.id))
 
     async def _move(self, chat: str) -> None:
-        """All of it is said in the chat that this one has become: the ids of its messages mean nothing there."""
+        """Start again in the chat's new id. The ids of sent messages are not valid there."""
         if not chat:
             return
         place = replace(self.outgoing.place, chat=chat, message="")
@@ -173,19 +170,19 @@ class DeliveryAttempt:
 
     async def _finish(self) -> None:
         if self.outgoing.end is not TurnEnd.ANSWERED and (self.outgoing.sent or self.outgoing.sending):
-            await self._end_what_was_shown()
-        if self._anew:
-            self._begin_anew()
+            await self._store_last_words()
+        if self._fresh:
+            self._supersede_shown()
         parts = self._platform.parts(self.outgoing.text) if self.outgoing.text else ()
-        if len(self.outgoing.sent) <= len(parts):  # a file goes out when all of the text is as it stays
+        if len(self.outgoing.sent) <= len(parts):  # files follow the final text
             for number, text in enumerate(parts):
-                await self._say(number, text)
+                await self._send_or_edit(number, text)
         for number, path in enumerate(self.outgoing.files, len(parts)):
             if number >= len(self.outgoing.sent):
                 await self._send(number, "", path)
-        await self._take_away_superseded()
+        await self._delete_superseded()
         if not self.outgoing.sent:
-            with suppress(DeliveryError):  # nobody misses it
+            with suppress(DeliveryError):  # only a waiting sign
                 await self._platform.show_waiting(self.outgoing.place, over=True)
         reach("reply: shown, not noted")
         outgoing = self.outgoing
@@ -202,24 +199,24 @@ class DeliveryAttempt:
         )
         await self._write(MarkDelivered(sent=sent))
 
-    async def _end_what_was_shown(self) -> None:
-        """On disk before it is said: whoever goes on with it after a kill says the same."""
+    async def _store_last_words(self) -> None:
+        """Store the last words before they are sent, so that a retry after a kill sends the same."""
         ended = replace(self.outgoing, text=last_words(self.outgoing, self._written))
         if ended.text != self.outgoing.text:
             await self._write(Enqueue(outgoing=ended))
         self.outgoing, self._written = ended, ""
 
-    def _begin_anew(self) -> None:
-        """Not where something may have been shown that nobody knows of: that is told apart by being changed."""
-        self._anew, self._growing_since = False, None  # once
+    def _supersede_shown(self) -> None:
+        """Send new messages, unless a part is in doubt: an edit can resolve that."""
+        self._fresh, self._growing_since = False, None  # once
         if not self.outgoing.sending and not self.outgoing.repeated:
             self.outgoing = replace(self.outgoing, sent=(), superseded=self.outgoing.sent)
             self._shown.clear()
 
-    async def _take_away_superseded(self) -> None:
+    async def _delete_superseded(self) -> None:
         if not self.outgoing.superseded:
             return
-        await self._write(self._progress())  # from now on there is no doubt about the new ones
+        await self._write(self._progress())  # the new messages are confirmed from here on
         for message in self.outgoing.superseded:
             try:
                 await self._platform.delete(self.outgoing, message)
@@ -230,12 +227,12 @@ class DeliveryAttempt:
         self.outgoing = replace(self.outgoing, superseded=())
 
     async def _point_down(self, message: str) -> None:
-        """It may not be taken away, and must not look as if it grew for ever."""
+        """Edit a message that cannot be deleted, so that it does not look unfinished."""
         try:
             await self._platform.edit(self.outgoing, message, BELOW)
         except DeliveryError as error:
             if not (error.gone or error.refused):
-                raise  # else it is gone already, or stays: the answer is there
+                raise  # else it is gone or cannot change; the answer is sent
 
     async def note(self, tries: int, error: HermesError) -> None:
         """Store a failed attempt."""
@@ -245,7 +242,7 @@ class DeliveryAttempt:
         await self._write(self._progress())
 
     async def give_up(self, problem: str) -> None:
-        """It can never be said there: it is kept as a dead letter."""
+        """Keep the message as a dead letter: it can never be sent."""
         outgoing = self.outgoing
         letter = DeadLetter(
             id=outgoing.id,
@@ -260,15 +257,15 @@ class DeliveryAttempt:
         )
         await self._write(SetAside(letter=letter), Cancel(id=outgoing.id))
 
-    async def _say(self, number: int, text: str) -> None:
+    async def _send_or_edit(self, number: int, text: str) -> None:
         marked = REPEATED + text if number in self.outgoing.repeated else text
-        if number < len(self.outgoing.sent) and not await self._changed(number, marked):
-            self.outgoing = replace(self.outgoing, sent=self.outgoing.sent[:number])  # somebody took the message away
+        if number < len(self.outgoing.sent) and not await self._edit(number, marked):
+            self.outgoing = replace(self.outgoing, sent=self.outgoing.sent[:number])  # the message was deleted
         if number >= len(self.outgoing.sent):
             await self._send(number, text)
 
-    async def _changed(self, number: int, text: str) -> bool:
-        """The message says it now; False: there is no such message (any more)."""
+    async def _edit(self, number: int, text: str) -> bool:
+        """Edit a sent part. Return False if that message does not exist any more."""
         if self._shown.get(number) == text or not self._platform.abilities.edit:
             return True
         try:
@@ -281,14 +278,16 @@ class DeliveryAttempt:
         return True
 
     async def _send(self, number: int, text: str, path: str = "") -> None:
-        await self._platform.ready(self.outgoing.place)  # before it is noted: a death while it waits leaves no doubt
+        await self._platform.ready(
+            self.outgoing.place
+        )  # before the intent is stored: a crash while it waits leaves no doubt
         doubtful = self.outgoing.sending
         if doubtful and self._platform.abilities.find:
             found = await self._platform.find(self.outgoing, number)
             if found is not None:
-                self._arrived(found)
+                self._record_sent(found)
                 if not path:
-                    await self._changed(number, text)
+                    await self._edit(number, text)
                 return
         elif doubtful:
             text = REPEATED + text
@@ -304,7 +303,7 @@ class DeliveryAttempt:
                 self.outgoing = replace(self.outgoing, sending=False)
             raise
         reach("reply: sent")
-        self._arrived(message)
+        self._record_sent(message)
         self._shown[number] = text
 
     async def _send_file(self, path: str, text: str) -> str:
@@ -317,7 +316,7 @@ class DeliveryAttempt:
         name = path.rpartition("/")[2]
         return await self._platform.send(self.outgoing, f"{text}(The file {name} could not be sent: {problem}.)")
 
-    def _arrived(self, message: str) -> None:
+    def _record_sent(self, message: str) -> None:
         self.outgoing = replace(self.outgoing, sent=(*self.outgoing.sent, message), sending=False)
 
     def _progress(self) -> RecordDelivery:

@@ -1,4 +1,4 @@
-"""What is to be said in one chat: what waits, what is shown while it grows, and when it is tried again."""
+"""Lane of one chat: queued outbox messages, previews of running turns, and the retry pause."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from hermes.ports.hub import Subscription
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
-MAX_MOVES = 3  # of a chat that are followed at once
-MAX_TRIES_IF_REFUSED = 8  # a few minutes' worth: then it makes way for those behind it
+MAX_MOVES = 3  # of a chat during one delivery
+MAX_TRIES_IF_REFUSED = 8  # a few minutes; then the next message gets its turn
 
 
 class Lane:
-    """What is to be said in one chat. One thing at a time, in the order it was owed."""
+    """Outbox messages of one chat, sent one at a time in the order of the outbox."""
 
     __slots__ = ("busy", "paused", "queue", "streams", "tries")
 
     def __init__(self) -> None:
         self.queue: deque[str] = deque()
-        self.streams: dict[str, Live] = {}  # by obligation
-        self.busy = ""  # with this one
+        self.streams: dict[str, Live] = {}  # by id of the outbox message
+        self.busy = ""  # id of the message being sent
         self.paused = False
         self.tries = 0
 
     def take_over(self, former: Lane) -> None:
-        """What waited in the chat as it was called before comes first, but for what is just being said."""
+        """Put the queue of the chat's former id first, behind the message being sent."""
         under_way = 1 if self.queue and self.queue[0] == self.busy else 0
         for name in reversed(former.queue):
             self.queue.insert(under_way, name)
@@ -45,8 +45,8 @@ class Live:
     def __init__(self, feed: Subscription, now: float) -> None:
         self.feed = feed
         self.stream = Stream()
-        self.announced = False  # it has grown, and the actor knows
-        self.shown_at = now  # an answer that is there soon is said once, and never shown half
+        self.announced = False  # the actor knows that it has grown
+        self.shown_at = now  # a quick answer is sent once, without a preview
         self.task: asyncio.Task[None] | None = None
 
 

@@ -1,4 +1,4 @@
-"""What a person is shown of a turn while it runs, as a fold over its live events. Pure."""
+"""Preview of a running turn in a chat: a fold over its live events. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CURSOR = " ▌"  # more is coming
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    text: str = ""  # of the answer that is being written
+    text: str = ""  # of the answer so far
     doing: tuple[tuple[str, str], ...] = ()  # calls that run: id, and what they do in one line
     done: int = 0  # calls that have ended
-    asking: bool = False  # it waits for a person: nobody is typing
+    asking: bool = False  # waits for a person: no typing sign
 
     def after(self, event: Event) -> Stream:
         match event:
@@ -37,11 +37,11 @@ class Stream:
         return self
 
     def written(self) -> str:
-        """As much of the answer as there is."""
+        """Return the answer so far."""
         return self.text.rstrip()
 
     def shown(self) -> str:
-        """Empty: there is nothing to show yet."""
+        """Return the preview. Empty: there is nothing to show yet."""
         if written := self.written():
             return written + CURSOR
         if self.doing:
