@@ -19,7 +19,7 @@ _CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one
 _RESUME = "`hermes chat -r SESSION` continues a session"
 _DAEMON = "`hermes daemon` runs the daemon in this terminal, `hermes service install` as a service"
 _CHECK = "`hermes config check` checks the configuration, `hermes status` the daemon"
-_EDIT = "edit the file that `hermes config path` prints, then run `hermes reload`"
+_EDIT = "`hermes config set KEY VALUE` or `hermes config edit`, then `hermes reload`"
 _LOGS = "the daemon's log is in `logs/` of its home (see `hermes status`); `hermes tail` prints events"
 _LIST = "`hermes sessions` lists sessions"
 _LIVE = "`hermes status` and `hermes sessions` show what runs, `hermes tail` prints events"
@@ -33,9 +33,9 @@ MEANINGS: Final = {
     **dict.fromkeys(("attach", "connect", "continue", "open", "-c", "-r"), _RESUME),
     **dict.fromkeys(("gateway", "launch", "run", "serve", "server", "start", "up"), _DAEMON),
     **dict.fromkeys(("check", "diagnose", "doctor", "health", "ping", "test"), _CHECK),
-    **dict.fromkeys(("auth", "key", "keys", "login"), "set `model.api_key_file` or `model.api_key_env`; " + _EDIT),
-    **dict.fromkeys(("config edit", "config set", "config unset", "configure", "edit", "set", "settings"), _EDIT),
-    **dict.fromkeys(("config get", "config list"), "`hermes config show` prints every setting"),
+    **dict.fromkeys(("auth", "key", "keys", "login"), "set model.api_key_file or model.api_key_env: " + _EDIT),
+    **dict.fromkeys(("configure", "edit", "set", "settings"), _EDIT),
+    **dict.fromkeys(("config list", "config ls"), "`hermes config show` prints every setting"),
     **dict.fromkeys(("journal", "logs"), _LOGS),
     **dict.fromkeys(("history", "list", "ls", "sessions list", "sessions ls"), _LIST),
     **dict.fromkeys(("jobs", "monitor", "top", "watch"), _LIVE),

@@ -23,16 +23,28 @@ def with_settings(text: str, changes: Mapping[str, Value]) -> str:
     return text
 
 
+def without_setting(text: str, name: str) -> str:
+    """Return the text without this setting. Comments on other lines stay. Raises ConfigError for unusual YAML."""
+    section, key = name.split(".")
+    found = _find(_root(text), section)
+    if found is None or found[1].id != "mapping" or (setting := _find(found[1], key)) is None:
+        return text
+    begin, end = _flow_span(found[1], setting) if _is_flow(found[1]) else _line_span(text, setting)
+    return text[:begin] + text[end:]
+
+
 def written(value: Value) -> str:
     """Return a value as YAML. JSON is valid YAML."""
-    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def plain(value: Value) -> bool | int | float | str | list[str]:
+    """Return a value as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _with(text: str, section: str, key: str, value: str) -> str:
-    root = _compose(text)
-    if root is not None and (root.id != "mapping" or _is_flow(root)):
-        raise ConfigError("the configuration file does not consist of sections with keys; edit it by hand")
-    found = _find(root, section)
+    found = _find(_root(text), section)
     if found is None:
         before = text if not text or text.endswith("\n") else f"{text}\n"
         gap = "\n" if before.strip() else ""
@@ -51,6 +63,14 @@ def _with(text: str, section: str, key: str, value: str) -> str:
         return text[:begin] + f"{key}: {value}{', ' if body.value else ''}" + text[begin:]
     first = body.value[0][0].start_mark
     return _after_line(text, name.end_mark.index, f"{' ' * first.column}{key}: {value}\n")
+
+
+def _root(text: str) -> Node | None:
+    """Return the mapping of sections; None for an empty file. Raises ConfigError for anything else."""
+    root = _compose(text)
+    if root is not None and (root.id != "mapping" or _is_flow(root)):
+        raise ConfigError("the configuration file does not consist of sections with keys; edit it by hand")
+    return root
 
 
 def _compose(text: str) -> Node | None:
@@ -78,6 +98,25 @@ def _end(node: Any) -> int:
         return int(node.end_mark.index)
     last = node.value[-1]
     return _end(last[1] if isinstance(last, tuple) else last)
+
+
+def _line_span(text: str, pair: tuple[Any, Any]) -> tuple[int, int]:
+    """Return begin and end of the lines of a key and its value."""
+    key, value = pair
+    begin, end = text.rfind("\n", 0, key.start_mark.index) + 1, max(_end(value), key.end_mark.index)
+    if text[end - 1] == "\n":  # a block text ends after its last line
+        return begin, end
+    newline = text.find("\n", end)
+    return begin, len(text) if newline < 0 else newline + 1
+
+
+def _flow_span(mapping: Any, pair: tuple[Any, Any]) -> tuple[int, int]:
+    """Return begin and end of a key and its value within braces, with one comma."""
+    place = mapping.value.index(pair)
+    if place + 1 < len(mapping.value):
+        return pair[0].start_mark.index, mapping.value[place + 1][0].start_mark.index
+    begin = mapping.value[place - 1][1].end_mark.index if place else pair[0].start_mark.index
+    return begin, pair[1].end_mark.index
 
 
 def _after_line(text: str, index: int, line: str) -> str:

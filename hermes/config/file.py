@@ -82,13 +82,18 @@ def is_empty(path: Path) -> bool:
 
 def read_config_file(path: Path) -> tuple[dict[str, FoundValue], list[str]]:
     """Return the settings of the file, and its problems. A missing file has neither."""
-    reader = _Reader(path)
     try:
         raw = read_regular_file(path, max_bytes=_MAX_SIZE)
     except FileNotFoundError:
         return {}, []
     except OSError as error:
         return {}, [f"{path}: cannot be read: {error.strerror}"]
+    return read_config_text(raw, path)
+
+
+def read_config_text(raw: bytes, path: Path) -> tuple[dict[str, FoundValue], list[str]]:
+    """Return the settings of a text that is, or is to become, the content of this file; and its problems."""
+    reader = _Reader(path)
     text = reader.decode(raw)
     root = reader.compose(text) if text is not None else None
     if root is not None:

@@ -9,7 +9,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from hermes.config.file import NO_KEY_HERE, FoundValue, did_you_mean, expected, parse_number, read_config_file
+from hermes.config.file import (
+    NO_KEY_HERE,
+    FoundValue,
+    did_you_mean,
+    expected,
+    parse_number,
+    read_config_file,
+    read_config_text,
+)
 from hermes.config.schema import RETIRED, Value
 from hermes.config.secret import Secret, ensure_api_key
 from hermes.config.settings import (
@@ -42,9 +50,11 @@ __all__ = [
     "ShutdownConfig",
     "StorageConfig",
     "TurnsConfig",
+    "check_text",
     "ensure_api_key",
     "explain_config",
     "load_config",
+    "parse_text",
     "retired_warnings",
 ]
 
@@ -62,11 +72,21 @@ def load_config(home: Home, environ: Mapping[str, str]) -> Config:
 
 def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapping[str, str]]:
     """Return the configuration, and the source of each setting that is not a default, retired ones included."""
-    found, problems = read_config_file(home.config_file)
+    return _explain(*read_config_file(home.config_file), home, environ)
+
+
+def check_text(text: str, home: Home, environ: Mapping[str, str]) -> Config:
+    """Return the configuration that this text of the file would give. Raises ConfigError with all problems."""
+    return _explain(*read_config_text(text.encode(), home.config_file), home, environ)[0]
+
+
+def _explain(
+    found: dict[str, FoundValue], problems: list[str], home: Home, environ: Mapping[str, str]
+) -> tuple[Config, Mapping[str, str]]:
     from_environ, environ_problems = _read_environ(environ)
-    found |= from_environ
+    found = found | from_environ
     config = _build(found, home)
-    problems += environ_problems + _unknown_variables(environ, config)
+    problems = problems + environ_problems + _unknown_variables(environ, config)
     # Cross-checks need valid settings.
     if problems := problems or _contradictions(config, found):
         raise ConfigError(*problems)
@@ -103,7 +123,7 @@ def _read_environ(environ: Mapping[str, str]) -> tuple[dict[str, FoundValue], li
         if variable not in environ or variable in _NOT_SETTINGS:
             continue
         try:
-            value = setting.check(_parse(setting, environ[variable]))
+            value = setting.check(parse_text(setting, environ[variable]))
         except ValueError as error:
             problems.append(f"environment variable {variable}: {error}")
         else:
@@ -114,7 +134,8 @@ def _read_environ(environ: Mapping[str, str]) -> tuple[dict[str, FoundValue], li
     return found, problems
 
 
-def _parse(setting: Setting, text: str) -> Value:
+def parse_text(setting: Setting, text: str) -> Value:
+    """Return the value that a variable or an argument of the command line means. Lists are separated by commas."""
     kind = type(setting.default)
     if kind is str:
         return text

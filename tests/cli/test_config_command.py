@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -159,3 +160,103 @@ def test_check_warns_of_a_working_directory_that_is_not_there(home: Home, hermes
         f"warning: terminal.cwd is {home.data_dir}/nowhere, which is not a directory: commands cannot start there"
     )
     assert warning in hermes("config", "check").stdout.splitlines()
+
+
+def test_set_get_and_unset(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.config_file.write_text("# mine\napi:\n  port: 1  # the first\n")
+    assert main(["config", "set", "api.port", "2"]) == 0
+    assert home.config_file.read_text() == "# mine\napi:\n  port: 2  # the first\n"
+    capsys.readouterr()
+    assert main(["config", "get", "api.port"]) == 0
+    assert capsys.readouterr().out == "2\n"
+    assert main(["config", "get", "api.port", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "key": "api.port",
+        "value": 2,
+        "default": 8642,
+        "source": f"{home.config_file}:3:3",
+        "live": False,
+    }
+    assert main(["config", "unset", "api.port", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "key": "api.port",
+        "value": 8642,
+        "changed": True,
+        "path": str(home.config_file),
+        "overridden_by": None,
+        "apply_with": None,
+    }
+    assert home.config_file.read_text() == "# mine\napi:\n"
+
+
+def test_get_of_a_section(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "get", "turns"]) == 0
+    assert capsys.readouterr().out == "turns.max_concurrent=64\n"
+
+
+def test_set_says_what_overrides_it_and_what_applies_it(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_LOG_LEVEL", "ERROR")
+    with lock(home):  # as a daemon does
+        assert main(["config", "set", "log.level", "debug", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["overridden_by"], found["apply_with"]) == ("HERMES_LOG_LEVEL", "hermes reload")
+        assert main(["config", "set", "api.port", "3"]) == 0
+    assert "`hermes restart` applies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["set", "api.prot", "1"], "did you mean api.port?"),
+        (["set", "api.port", "many"], "expected a whole number"),
+        (["get", "api.prot"], "did you mean api.port?"),
+        (["unset", "api.prot"], "did you mean api.port?"),
+        (["unset", "port"], "did you mean api.port"),
+        (["set", "model.provider", "openai"], "model.name must be set"),
+    ],
+)
+def test_refused_changes_leave_no_file(
+    home: Home, capsys: pytest.CaptureFixture[str], argv: list[str], said: str
+) -> None:
+    assert main(["config", *argv]) == 78
+    assert said in capsys.readouterr().err
+    assert not home.config_file.exists()
+
+
+def test_unset_removes_a_mistyped_setting(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.config_file.write_text("api:\n  prot: 1\n  port: 2\n")
+    assert main(["config", "unset", "api.prot"]) == 0
+    assert home.config_file.read_text() == "api:\n  port: 2\n"
+
+
+def _editor(tmp_path: Path, *lines: str) -> str:
+    script = tmp_path / "editor.sh"
+    script.write_text("#!/bin/sh\n" + "\n".join(lines) + "\n")
+    script.chmod(0o700)
+    return str(script)
+
+
+def test_edit_saves_a_valid_text(home: Home, hermes: Hermes, tmp_path: Path) -> None:
+    done = hermes("config", "edit", EDITOR=_editor(tmp_path, 'echo "api: {port: 3}" >> "$1"'), VISUAL="")
+    assert (done.returncode, done.stdout) == (0, "The configuration is valid and saved.\n")
+    assert home.config_file.read_text().endswith("api: {port: 3}\n")
+
+
+def test_edit_keeps_the_file_and_the_draft_of_an_invalid_text(home: Home, hermes: Hermes, tmp_path: Path) -> None:
+    home.config_file.write_text("api: {port: 1}\n")
+    done = hermes("config", "edit", EDITOR=_editor(tmp_path, 'echo "api: {prot: 3}" > "$1"'), VISUAL="")
+    assert done.returncode == 78
+    assert "did you mean api.port?" in done.stderr
+    assert home.config_file.read_text() == "api: {port: 1}\n"
+    done = hermes("config", "edit", EDITOR=_editor(tmp_path, 'sed -i s/prot/port/ "$1"'), VISUAL="")
+    assert done.returncode == 0
+    assert home.config_file.read_text() == "api: {port: 3}\n"
+
+
+@pytest.mark.parametrize(("editor", "said"), [("false", "exit code 1"), ("/no/such/editor", "cannot be started")])
+def test_edit_with_a_failing_editor_changes_nothing(home: Home, hermes: Hermes, editor: str, said: str) -> None:
+    done = hermes("config", "edit", EDITOR=editor, VISUAL="")
+    assert (done.returncode, home.config_file.exists()) == (78, False)
+    assert said in done.stderr

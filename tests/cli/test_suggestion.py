@@ -36,8 +36,8 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
         (["cron"], "does not have this"),
         (["skills"], "does not have this"),
         (["top"], "`hermes status`"),
-        (["config", "set", "model.name", "x"], "`hermes config path`"),
-        (["config", "get", "model.name"], "`hermes config show`"),
+        (["config", "list"], "`hermes config show`"),
+        (["settings"], "`hermes config set KEY VALUE`"),
         (["sessions", "list"], "`hermes sessions` lists"),
         (["sessions", "export", "x"], "`hermes export SESSION`"),
         (["-z", "hi"], "`hermes chat -z QUESTION`"),
@@ -64,6 +64,6 @@ def test_every_command_that_an_answer_names_exists() -> None:
 
 
 def test_unknown_subcommand_is_suggested_from_its_parent() -> None:
-    assert "edit the file" in answer_to("set", "config", ["check", "show", "path"])
+    assert "prints every setting" in answer_to("list", "config", ["check", "show", "path"])
     assert answer_to("chek", "config", ["check", "show", "path"]) == "did you mean check?"
     assert answer_to("frobnicate", "", COMMANDS) == ""

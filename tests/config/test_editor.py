@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.config.editor import with_settings
+from hermes.config.editor import with_settings, without_setting
 from hermes.config.schema import Value
 from hermes.domain.errors import ConfigError
 
@@ -33,3 +33,20 @@ def test_only_the_given_setting_changes(before: str, after: str) -> None:
 def test_unusual_yaml_is_not_edited(text: str) -> None:
     with pytest.raises(ConfigError):
         with_settings(text, CHANGES)
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("# top\nlog:\n  # why\n  level: INFO  # loud\n  json: true\n", "# top\nlog:\n  # why\n  json: true\n"),
+    ("log:\n  level: INFO", "log:\n"),
+    ("log:\n  level:\n  json: true\n", "log:\n  json: true\n"),
+    ("log:\n  level: |\n    IN\n    FO\n  json: true\n", "log:\n  json: true\n"),
+    ("log:\n  level:\n    - a\n    - b\n  # kept\n  json: true\n", "log:\n  # kept\n  json: true\n"),
+    ("log: {level: INFO, json: true}\n", "log: {json: true}\n"),
+    ("log: {json: true, level: INFO}\n", "log: {json: true}\n"),
+    ("log: {level: INFO}\n", "log: {}\n"),
+    ("log:\n  json: true\n", "log:\n  json: true\n"),
+    ("log:\n", "log:\n"),
+    ("", ""),
+])  # fmt: skip
+def test_only_the_lines_of_a_removed_setting_go(before: str, after: str) -> None:
+    assert without_setting(before, "log.level") == after

@@ -1,4 +1,4 @@
-"""`hermes config`: check the configuration, show each setting with its source, print the path of the file."""
+"""`hermes config check`, `show` and `path`: problems of the configuration, and each setting with its source."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.cli.commands.config_edit import add_edits
 from hermes.cli.output import print_json, print_text
 from hermes.cli.parser import Commands
 from hermes.domain.errors import ConfigError
@@ -27,8 +28,9 @@ def add_commands(commands: Commands) -> None:
     config = commands.add(
         "config",
         _show,
-        "Check or show the configuration.",
-        examples='  hermes config check\n  hermes config show --json\n  $EDITOR "$(hermes config path)"',
+        "Check, show or change the configuration.",
+        examples="  hermes config check\n  hermes config get model.name\n  hermes config set model.name tiny-1\n"
+        "  hermes config edit",
     )
     actions = Commands(config)
     actions.add(
@@ -38,6 +40,7 @@ def add_commands(commands: Commands) -> None:
         json=True,
     )
     actions.add("show", _show, "Show the value of every setting and where it is set.", json=True)
+    add_edits(actions)
     actions.add("path", _path, "Print the path of the configuration file.", json=True)
 
 

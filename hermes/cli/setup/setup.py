@@ -6,9 +6,8 @@ is written before the platform has accepted the tokens.
 
 from __future__ import annotations
 
-import os
 import sys
-from dataclasses import field, replace
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +60,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.editor import with_settings
     from hermes.config.home import Home, prepare
-    from hermes.config.loader import load_config
+    from hermes.config.loader import check_text, load_config
+    from hermes.config.revision import read_text, set_settings, write_private
     from hermes.config.settings import SETTINGS
 
     home = Home.from_environ(environ)
@@ -88,9 +89,9 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     changes = _changes(walk, home, now, allowed=allowed, admins=admins, base_url=args.base_url)
     if args.transport:
         changes["slack.transport"] = args.transport
-    text = _checked_text(home, changes, environ)
-    _write(_token_file(walk, home), given.file)
-    _write(home.config_file, text)
+    check_text(with_settings(read_text(home), changes), home, environ)  # before the token is stored
+    write_private(_token_file(walk, home), given.file, secret=True)
+    set_settings(home, changes, environ)
     greeted = {} if args.no_hello else _greet(walk, base_url, given.first, [*allowed, *admins])
     _tell(args, walk, home, given, greeted)
     return 0
@@ -236,37 +237,6 @@ def _token_file(walk: PlatformSetup, home: Home) -> Path:
 def _named(path: Path, home: Home) -> str:
     """Return the path as written in the configuration file."""
     return path.name if path.parent == home.config_file.parent else str(path)
-
-
-def _checked_text(home: Home, changes: Mapping[str, Value], environ: Mapping[str, str]) -> str:
-    """Return the new text of the configuration file. Raises ConfigError, and changes nothing, if it is not valid."""
-    from hermes.config.editor import with_settings
-    from hermes.config.loader import load_config
-
-    old = home.config_file.read_text("utf-8") if home.config_file.exists() else ""
-    text = with_settings(old, changes)
-    home.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = home.config_file.with_name(f"{home.config_file.name}.check")
-    try:
-        _write(draft, text)
-        load_config(replace(home, config_file=draft), environ)
-    finally:
-        draft.unlink(missing_ok=True)
-    return text
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file atomically. A new file is private; an existing one keeps its mode, unless it holds tokens."""
-    path = path.resolve()  # keep the link if it is one
-    mode = path.stat().st_mode & 0o777 if path.exists() and path.suffix != ".token" else 0o600
-    draft = path.with_name(f"{path.name}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor has no path
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 # ---------------------------------------------------------------- telling

@@ -1,0 +1,112 @@
+"""Revision of the configuration file: check a new text of it, then replace the file atomically.
+
+The file is whole at every moment: a crash leaves the old one or the new one. Links, modes and comments stay.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes.config.editor import with_settings, without_setting
+from hermes.config.file import NO_KEY_HERE, did_you_mean
+from hermes.config.loader import check_text, parse_text
+from hermes.config.schema import RETIRED, Value
+from hermes.config.settings import SETTINGS, Setting
+from hermes.domain.errors import ConfigError
+from hermes.domain.values import dataclass
+from hermes.system.durable_file import sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from hermes.config.home import Home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revised:
+    before: str  # text of the file
+    after: str
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+def known_setting(name: str) -> Setting:
+    """Return the setting of this name. Raises ConfigError with a suggestion."""
+    if (setting := SETTINGS.get(name)) is not None:
+        return setting
+    if name == "model.api_key":
+        raise ConfigError(f"{name}: {NO_KEY_HERE}")
+    if name in RETIRED:
+        raise ConfigError(f"{name} is no longer a setting")
+    raise ConfigError(f"there is no setting {name[:80]!r}{_guess(name)}")
+
+
+def _guess(name: str) -> str:
+    same_key = [each for each in SETTINGS if each.endswith(f".{name.rpartition('.')[2]}")]
+    if len(same_key) in {1, 2, 3}:
+        return f"; did you mean {' or '.join(same_key)}?"
+    return did_you_mean(name, SETTINGS)
+
+
+def value_of(setting: Setting, words: Sequence[str]) -> Value:
+    """Return the value that these words mean: several are the entries of a list. Raises ConfigError."""
+    try:
+        if len(words) == 1:
+            return setting.check(parse_text(setting, words[0]))
+        if isinstance(setting.default, tuple):
+            return setting.check(tuple(words))
+    except ValueError as error:
+        raise ConfigError(f"{setting.name}: {error}; nothing was changed") from error
+    raise ConfigError(f"{setting.name}: takes one value, found {len(words)}; nothing was changed")
+
+
+def set_settings(home: Home, changes: Mapping[str, Value], environ: Mapping[str, str]) -> Revised:
+    """Write these settings. Raises ConfigError, and changes nothing, if the result is not valid."""
+    return revise(home, environ, lambda text: with_settings(text, changes))
+
+
+def unset_setting(home: Home, name: str, environ: Mapping[str, str]) -> Revised:
+    """Remove a setting, known or not. Raises ConfigError, and changes nothing, if the result is not valid."""
+    return revise(home, environ, lambda text: without_setting(text, name))
+
+
+def revise(home: Home, environ: Mapping[str, str], edit: Callable[[str], str]) -> Revised:
+    """Edit the text of the file, check it as a daemon of this environment would, and write it."""
+    before = read_text(home)
+    revised = Revised(before=before, after=edit(before))
+    if revised.changed:
+        check_text(revised.after, home, environ)
+        home.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if read_text(home) != before:
+            raise ConfigError(f"{home.config_file} was changed by another program meanwhile; try again")
+        write_private(home.config_file, revised.after)
+    return revised
+
+
+def read_text(home: Home) -> str:
+    """Return the text of the file; empty if there is none. Raises ConfigError."""
+    try:
+        return home.config_file.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{home.config_file} is not UTF-8; `hermes config check` reports where") from error
+
+
+def write_private(path: Path, text: str, *, secret: bool = False) -> None:
+    """Replace a file atomically. A new file is private; an existing one keeps its mode, unless it holds a secret."""
+    path = path.resolve()  # keep the link if it is one
+    mode = path.stat().st_mode & 0o777 if path.exists() and not secret else 0o600
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor has no path
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_directory(path.parent)
