@@ -153,6 +153,11 @@ class ActorJournal(Journal):
         return self._engine.epoch
 
     @property
+    def last_position(self) -> int:
+        """Position of the newest record of all sessions."""
+        return self._engine.last_position()
+
+    @property
     def waiting(self) -> int:
         """Number of transactions without an answer."""
         return self._waiting

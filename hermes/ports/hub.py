@@ -28,5 +28,5 @@ class Hub(Protocol):
     ) -> Subscription:
         """Subscribe to one turn, one session, or everything.
 
-        `late` skips the text of the current model call up to the next tool call, as its beginning was missed.
+        A `late` subscriber of a turn first gets the text so far of the turn's current model call.
         """

@@ -19,7 +19,7 @@ from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.trace_search import find_trace
 from hermes.domain.read.transcript import read_around, read_page
 from hermes.domain.read.turn_log import records_of
-from hermes.domain.read.views import StoredMessage, TurnRecord
+from hermes.domain.read.views import JournalEntry, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.ports.given import Clock
 
@@ -69,6 +69,16 @@ class Archive:
         """Return all records of a turn, across the sessions of its lineage."""
         return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
 
+    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
+        found = await self._journal.fetch(lambda reader: reader.tail(after, limit))
+        return [
+            JournalEntry(position=position, session=session, seq=seq, record=record)
+            for position, session, seq, record in found
+        ]
+
+    def journal_end(self) -> int:
+        return self._journal.last_position
+
     async def trace(self, name: str, limit: int) -> list[TraceLine]:
         now = self._clock()
         return await self._journal.fetch(lambda reader: find_trace(reader, name, limit=limit, now=now))
@@ -79,12 +89,15 @@ class Archive:
     async def granted(self) -> list[str]:
         return sorted(await self._journal.fetch(lambda reader: rules_in(reader.facts(GRANT))))
 
-    async def awaiting_approval(self) -> list[Session]:
+    async def unfinished(self) -> list[Session]:
         def read(reader: Reader) -> list[Session]:
             heads = (find_route(reader, Address(session=each, exact=True)).head for each in reader.pending())
-            return [head for head in heads if head is not None and (call := waiting_call(head)) and call.routed]
+            return [head for head in heads if head is not None]
 
         return await self._journal.fetch(read)
+
+    async def awaiting_approval(self) -> list[Session]:
+        return [head for head in await self.unfinished() if (call := waiting_call(head)) and call.routed]
 
     async def dead_letters(self) -> list[DeadLetter]:
         return await self._journal.fetch(lambda reader: reader.dead_letters())

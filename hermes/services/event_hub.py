@@ -1,27 +1,39 @@
 """Publish-subscribe hub of live events. Event loop only, bounded; `publish` never waits.
 
 A subscriber that falls behind by more than the bound is closed with `lagged` set. It can read the journal instead.
+The hub also keeps the text of model calls in progress, for subscribers that come late.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Self
+from typing import Self, get_args
 
-from hermes.domain.events import CallEvent, Event, TextDelta
+from hermes.domain.events import (
+    CallEvent,
+    Event,
+    PhaseChanged,
+    SessionMoved,
+    TextDelta,
+    TextReset,
+    TurnAnswered,
+    TurnBegan,
+    TurnGaveUp,
+)
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.session.state import Phase
 from hermes.ports.hub import Hub, Subscription
 
 _EVERYTHING = None
+_ENDS_OF_TEXT = (*get_args(CallEvent), TextReset, TurnBegan, TurnAnswered, TurnGaveUp, SessionMoved)
 
 
 class EventFeed(Subscription):
     """Events of one subscriber, in order."""
 
-    def __init__(self, hub: EventHub, topic: str | None, bound: int, *, late: bool) -> None:
+    def __init__(self, hub: EventHub, topic: str | None, bound: int) -> None:
         self.lagged = False
-        self._late = late
         self._hub = hub
         self._topic = topic
         self._bound = bound
@@ -30,10 +42,6 @@ class EventFeed(Subscription):
         self._closed = False
 
     def put(self, event: Event) -> None:
-        if self._late:
-            if isinstance(event, TextDelta):
-                return
-            self._late = not isinstance(event, CallEvent)
         if len(self._events) >= self._bound:
             self.lagged = True
             self.close()
@@ -68,16 +76,20 @@ class EventHub(Hub):
     def __init__(self, bound: int = 4096) -> None:
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}
+        self._texts = TextsInProgress()
 
     def subscribe(
         self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
     ) -> EventFeed:
         topic = f"turn:{turn}" if turn is not None else f"session:{session}" if session is not None else _EVERYTHING
-        feed = EventFeed(self, topic, self._bound, late=late)
+        feed = EventFeed(self, topic, self._bound)
         self._feeds.setdefault(topic, []).append(feed)
+        if late and turn is not None and (written := self._texts.of(turn)) is not None:
+            feed.put(written)
         return feed
 
     def publish(self, event: Event) -> None:
+        self._texts.note(event)
         if not self._feeds:
             return
         for topic in (f"turn:{getattr(event, 'turn', '')}", f"session:{getattr(event, 'session', '')}", _EVERYTHING):
@@ -93,3 +105,30 @@ class EventHub(Hub):
     @property
     def watchers(self) -> int:
         return sum(map(len, self._feeds.values()))
+
+
+class TextsInProgress:
+    """Text of each model call in progress, by session. One session has one turn at a time."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[SessionId, tuple[TurnId, list[str]]] = {}
+
+    def note(self, event: Event) -> None:
+        match event:
+            case TextDelta():
+                turn, pieces = self._pieces.setdefault(event.session, (event.turn, []))
+                if turn == event.turn:
+                    pieces.append(event.text)
+                else:
+                    self._pieces[event.session] = (event.turn, [event.text])
+            case PhaseChanged(phase=phase) if phase is not Phase.RUNNING:
+                self._pieces.pop(event.session, None)
+            case _ if isinstance(event, _ENDS_OF_TEXT):
+                self._pieces.pop(event.session, None)
+
+    def of(self, turn: TurnId) -> TextDelta | None:
+        """Return the text so far of a turn's current model call; None if there is none."""
+        for session, (writing, pieces) in self._pieces.items():
+            if writing == turn:
+                return TextDelta(session=session, turn=turn, text="".join(pieces))
+        return None

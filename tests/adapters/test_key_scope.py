@@ -107,6 +107,8 @@ async def test_named_key_reaches_nothing_of_others(
     harmless = {
         "GET /v1/models",
         "GET /v1/models/{id}",
+        "GET /v1/runs",
+        "GET /api/approvals",
         "GET /api/sessions",
         "GET /api/commands",
         "POST /api/commands",

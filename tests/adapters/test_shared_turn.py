@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from hermes.adapters.http.event_stream import PIECE_BYTES, EventStream, Turnstile
-from hermes.adapters.openai_api import run_api
-from hermes.adapters.openai_api.run_object import event_of
+from hermes.adapters.openai_api.runs import run_api
+from hermes.adapters.openai_api.runs.run_object import event_of
 from hermes.adapters.openai_api.turns.shared_turn import FreshRead, SharedTurns
 from hermes.domain.ids import RUN, TurnToken
 from hermes.domain.read.views import TurnRecord

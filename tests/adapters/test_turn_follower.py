@@ -98,13 +98,14 @@ async def test_text_of_a_returned_record_is_dropped(script: TurnScript, follower
     assert shown(await everything(follower)) == WHOLE
 
 
-async def test_late_follower_gets_all_records_and_text_of_the_next_reply(script: TurnScript) -> None:
+async def test_late_follower_gets_all_records_and_the_text_so_far(script: TurnScript) -> None:
     call = a_call()
     script.begin()
     script.say("Let me ")
     with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30)) as late:
-        updates = [await late.step() for _ in range(2)]
+        updates = [await late.step() for _ in range(4)]
         script.say("look.")
+        updates.append(await late.step())
         script.ask_for(call, "Let me look.")
         script.start(call)
         updates += [await late.step() for _ in range(2)]
@@ -112,6 +113,30 @@ async def test_late_follower_gets_all_records_and_text_of_the_next_reply(script:
         updates.append(await late.step())
         script.say("Found")
         updates.append(await late.step())
+    assert shown(updates) == [*WHOLE[:2], "TextReset", "Let me ", "look.", *WHOLE[2:5], "Found"]
+
+
+async def test_follower_of_a_queued_run_gets_the_text_of_its_first_reply(script: TurnScript) -> None:
+    with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30)) as follower:
+        script.begin()
+        updates = [await follower.step() for _ in range(2)]
+        script.say("Hel", "lo")
+        updates.append(await follower.step())
+    assert shown(updates) == [*WHOLE[:2], "Hello"]
+
+
+async def test_text_so_far_of_a_stored_reply_is_dropped(script: TurnScript) -> None:
+    """The record is stored before the event of its call is published."""
+    call = a_call()
+    script.begin()
+    script.say("Let me look.")
+    with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30)) as late:
+        script.ask_for(call, "Let me look.")
+        updates = [await late.step() for _ in range(3)]
+        script.start(call)
+        script.finish(call)
+        script.say("Found")
+        updates += [await late.step() for _ in range(3)]
     assert shown(updates) == [*WHOLE[:5], "Found"]
 
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 import pytest
 
-from hermes.domain.events import CallEnded, TextDelta
+from hermes.domain.events import CallEnded, Event, PhaseChanged, TextDelta, TextReset, TurnBegan
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.session.state import Phase
 from hermes.domain.tool_call import CallOutcome
 from hermes.services.event_hub import EventHub
+
+S, T = SessionId("s"), TurnId("t")
 
 
 def delta(text: str, turn: str = "t", session: str = "s") -> TextDelta:
@@ -62,17 +66,29 @@ async def test_closing_wakes_waiters() -> None:
         await waiting
 
 
-async def test_a_late_watcher_gets_no_text_before_the_next_call() -> None:
-    hub = EventHub(bound=3)
-    late = hub.subscribe(turn=TurnId("t"), late=True)
-    for number in range(50):
-        hub.publish(delta(str(number)))
-    assert not late.lagged
-    assert late.waiting() == []
-    ended = CallEnded(
-        session=SessionId("s"), turn=TurnId("t"), call="c", name="tool", outcome=CallOutcome.OK, took_s=0.0
-    )
-    hub.publish(ended)
-    hub.publish(delta("next"))
-    assert late.waiting() == [ended, delta("next")]
-    late.close()
+async def test_a_late_watcher_first_gets_the_text_so_far() -> None:
+    hub = EventHub()
+    for text in "abc":
+        hub.publish(delta(text))
+    hub.publish(delta("other", turn="u", session="r"))
+    with closing(hub.subscribe(turn=TurnId("t"), late=True)) as late:
+        hub.publish(delta("d"))
+        assert late.waiting() == [delta("abc"), delta("d")]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        CallEnded(session=S, turn=T, call="c", name="tool", outcome=CallOutcome.OK, took_s=0.0),
+        TextReset(session=S, turn=T),
+        TurnBegan(session=S, turn=T, attempt=2),
+        PhaseChanged(session=S, phase=Phase.SUSPENDED, reason=""),
+    ],
+)
+async def test_text_of_an_ended_model_call_is_forgotten(end: Event) -> None:
+    hub = EventHub()
+    hub.publish(delta("abc"))
+    hub.publish(end)
+    hub.publish(delta("d"))
+    with closing(hub.subscribe(turn=T, late=True)) as late:
+        assert late.waiting() == [delta("d")]

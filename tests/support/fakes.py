@@ -29,8 +29,8 @@ from hermes.domain.process.process import Chunk
 from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.trace import TraceLine
-from hermes.domain.read.views import ActorView, SessionView, StoredMessage, TurnRecord
-from hermes.domain.session.state import Phase, Session, Turn
+from hermes.domain.read.views import ActorView, JournalEntry, SessionView, StoredMessage, TurnRecord
+from hermes.domain.session.state import Phase, Session, Turn, is_pending
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.turn_failure import Failure, FailureKind
@@ -128,6 +128,7 @@ class FakeSessions:
         self.wishes: list[tuple[str, ...]] = []  # what people asked of sessions besides talking: session, what, how
         self.tallies: list[Tally] = []
         self.turn_records: dict[TurnId, list[TurnRecord]] = {}
+        self.journal_entries: list[JournalEntry] = []
         self.traces: dict[str, list[TraceLine]] = {}
         self.facts: dict[str, bytes] = {}
         self.tasks: dict[TurnId, asyncio.Task[None]] = {}
@@ -252,6 +253,9 @@ class FakeSessions:
         self._note(session, "answer", answer, call)
         return self._change(session, Phase.RUNNING, "it was answered")
 
+    async def unfinished(self) -> list[Session]:
+        return [session for session in self.sessions.values() if is_pending(session)]
+
     async def awaiting_approval(self) -> list[Session]:
         return []
 
@@ -289,6 +293,12 @@ class FakeSessions:
 
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
         return self.turn_records.get(turn, [])
+
+    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
+        return [entry for entry in self.journal_entries if entry.position > after][:limit]
+
+    def journal_end(self) -> int:
+        return self.journal_entries[-1].position if self.journal_entries else 0
 
     async def trace(self, name: str, limit: int) -> list[TraceLine]:
         if name not in self.traces:

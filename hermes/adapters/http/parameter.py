@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from aiohttp import web
 
@@ -71,6 +72,14 @@ def header(request: web.Request, name: str) -> str | None:
     if len(values) > 1:
         raise BadInputError(f"{name} is given more than once.", param=name, code="invalid_header")
     return values[0] if values else None
+
+
+def one_of(request: web.Request, name: str, values: Collection[str]) -> str:
+    """Return a query parameter with one of these values; empty if it is not given."""
+    text = request.query.get(name, "")
+    if text and text not in values:
+        raise BadInputError(f"{name} must be one of {', '.join(values)}.", param=name, code="invalid_value")
+    return text
 
 
 def integer(request: web.Request, name: str, *, low: int, high: int) -> int | None:

@@ -16,7 +16,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.trace import TraceLine
-from hermes.domain.read.views import SessionView, StoredMessage, TurnRecord
+from hermes.domain.read.views import JournalEntry, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
@@ -24,12 +24,14 @@ from hermes.ports.sessions import Sessions
 
 _PAGE = 200
 _MAX_READ = 10_000  # sessions read in a search for those of one key
+_MAX_REMEMBERED = 10_000  # platforms of sessions
 _OPEN_FACTS = "response:"  # their names contain a turn id
 
 
 class OwnSessions(Sessions):
     def __init__(self, inner: Sessions) -> None:
         self._inner = inner
+        self._platforms: dict[SessionId, str] = {}
 
     async def check(self, session: SessionId | None) -> None:
         """Raise UnknownSessionError if the caller may not reach the session. An unused id passes."""
@@ -165,6 +167,29 @@ class OwnSessions(Sessions):
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
         await self.check(session)
         return await self._inner.records(session, turn)
+
+    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
+        found = await self._inner.journal(after, limit)
+        key = CALLER.get()
+        return found if key is None else [each for each in found if await self._owns(key, each.session)]
+
+    def journal_end(self) -> int:
+        return self._inner.journal_end()
+
+    async def _owns(self, key: ApiKey, session: SessionId) -> bool:
+        """Return whether a key started a session. A session never changes its platform."""
+        if session not in self._platforms:
+            try:
+                self._platforms[session] = (await self._inner.conversation(session)).platform
+            except UnknownSessionError:  # erased meanwhile
+                return False
+            while len(self._platforms) > _MAX_REMEMBERED:
+                del self._platforms[next(iter(self._platforms))]
+        return self._platforms[session] == key.platform
+
+    async def unfinished(self) -> list[Session]:
+        key, found = CALLER.get(), await self._inner.unfinished()
+        return found if key is None else [session for session in found if key.owns(session)]
 
     async def fact(self, name: str) -> bytes | None:
         _check_fact(name)

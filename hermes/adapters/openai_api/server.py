@@ -22,7 +22,8 @@ from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.process_api import ProcessApi
 from hermes.adapters.openai_api.responses.response_api import ResponseApi
-from hermes.adapters.openai_api.run_api import RunApi
+from hermes.adapters.openai_api.runs.approval_api import ApprovalApi
+from hermes.adapters.openai_api.runs.run_api import RunApi
 from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.adapters.openai_api.session_wish_api import SessionWishes
 from hermes.domain.errors import AlreadyRunningError, ConfigError
@@ -62,8 +63,8 @@ def api_routes(service: Service) -> list[web.RouteDef]:
     return [route for part in (*parts, HealthApi(service), *_turn_parts(service)) for route in part.routes()]
 
 
-def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi]:
-    return SessionWishes(service), ResponseApi(service), RunApi(service)
+def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi, ApprovalApi]:
+    return SessionWishes(service), ResponseApi(service), RunApi(service), ApprovalApi(service)
 
 
 class ApiServer:

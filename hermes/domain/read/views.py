@@ -38,6 +38,16 @@ class TurnRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """A record of any session, with its position in the order in which all records were written."""
+
+    position: int
+    session: SessionId
+    seq: Seq
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActorView:
     kind: str
     name: str

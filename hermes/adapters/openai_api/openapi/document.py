@@ -12,7 +12,7 @@ from hermes.adapters.http.parameter import (
 )
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, ROLES
-from hermes.adapters.openai_api.openapi import process_paths, turn_paths
+from hermes.adapters.openai_api.openapi import process_paths, surface_paths, turn_paths
 from hermes.adapters.openai_api.openapi.shape import (
     BOOLEAN,
     COUNT,
@@ -74,7 +74,7 @@ def document(version: str) -> JsonObject:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": [{"key": []}],
-        "paths": {**_paths(), **turn_paths.paths()},
+        "paths": {**_paths(), **turn_paths.paths(), **surface_paths.paths()},
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "schemas": _schemas(),
@@ -190,6 +190,7 @@ def _schemas() -> JsonObject:
         **_command_schemas(),
         **process_paths.schemas(),
         **turn_paths.schemas(),
+        **surface_paths.schemas(),
     }
 
 

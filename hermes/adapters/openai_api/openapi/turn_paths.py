@@ -10,6 +10,7 @@ from hermes.adapters.http.parameter import (
     SESSION_HEADER,
 )
 from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.openai_api.openapi import surface_paths
 from hermes.adapters.openai_api.openapi.shape import (
     BOOLEAN,
     COUNT,
@@ -61,7 +62,7 @@ after a restart of the daemon. The others are live only.
 | `run.started` | yes | `attempt` |
 | `run.interrupted` | yes | `reason`; it continues automatically |
 | `message.delta` | no | `text` |
-| `message.reset` | no | the model call broke off: discard the text since the last tool call |
+| `message.reset` | no | discard the text since the last tool call: it comes again |
 | `message.completed` | yes | `text`, `tool_calls` (`call_id`, `name`, `arguments`): the model calls tools |
 | `tool.started`, `tool.completed` | yes | as in `hermes.tool.*` of a stream |
 | `tool.progress`, `notice`, `steered` | no | as in `hermes.*` of a stream |
@@ -177,7 +178,7 @@ def _run_paths() -> JsonObject:
     approve = operation("approveRun", "Approve or deny the tool call that waits", "Run", _NAMED)
     answer = operation("answerRun", "Answer the question of a run", "Run", _NAMED)
     return {
-        "/v1/runs": {"post": create},
+        "/v1/runs": {"post": create, "get": surface_paths.run_list()},
         "/v1/runs/{id}": {"get": operation("getRun", "Get a run", "Run", _NAMED)},
         "/v1/runs/{id}/events": {"get": events},
         "/v1/runs/{id}/approval": {

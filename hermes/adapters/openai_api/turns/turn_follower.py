@@ -1,7 +1,8 @@
 """Records of a turn in order, with its live text in between.
 
 Records are complete and in order for every reader; an event is only a hint to read them. Text is live only: pieces of
-a reply whose record was returned already, or whose beginning was missed, are dropped.
+a reply whose record was returned already are dropped. A reader that joins in the middle of a reply gets a TextReset,
+then the reply's text so far.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TypeAlias
 
 from hermes.adapters.openai_api.turns.feed_reader import FeedReader
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
-from hermes.adapters.openai_api.turns.turn_view import turn_of
+from hermes.adapters.openai_api.turns.turn_view import said, turn_of
 from hermes.domain.events import (
     CallEnded,
     CallEvent,
@@ -34,7 +35,7 @@ TurnUpdate: TypeAlias = TurnRecord | str | TextReset | CallProgress | Notice | S
 
 
 class TurnFollower:
-    """Follows one turn. `feed` was opened before the turn was accepted; without it, text starts with the next reply.
+    """Follows one turn. `feed` was opened before the turn was accepted; without it, the reader joins later.
 
     `answering`: the turn continues because it was answered just now, and its further text is in the feed.
     """
@@ -55,7 +56,8 @@ class TurnFollower:
         self._followed = turn  # the turn that it became part of, if any
         self._quiet_s = quiet_s
         self._feed = FeedReader(feed if feed is not None else hub.subscribe(turn=turn, late=True))
-        self._in_step = feed is not None
+        self._late = feed is None  # text so far comes first, and may belong to a reply that is stored by now
+        self._stored_texts: set[str] = set()
         self._unreturned: deque[TurnUpdate] = deque()
         self._seen: set[tuple[SessionId, Seq]] = set()
         self._replies_of: dict[str, list[int]] = {}  # by call id; a model can reuse an id
@@ -74,6 +76,7 @@ class TurnFollower:
         if not self._unreturned and self._read_first:
             self._read_first = False
             await self._read_records()
+            self._join()
             self._answering = False
         if self._unreturned:
             return self._unreturned.popleft()
@@ -92,6 +95,7 @@ class TurnFollower:
             if event is None:
                 self._subscribe()
                 await self._read_records()
+                self._join()
             self._had_text = self._had_text or isinstance(event, TextDelta)
             if event is not None and (live := self._live(event)) is not None:
                 return live
@@ -105,7 +109,7 @@ class TurnFollower:
         """Return what is passed on unchanged."""
         match event:
             case TextDelta() if self._is_current():
-                return event.text + self._feed.waiting_text()
+                return self._text(event)
             case TextReset() if self._is_current():
                 return event
             case TurnBegan(session=session, turn=turn) if event.attempt > 1 and self._is_current():
@@ -115,11 +119,29 @@ class TurnFollower:
             case _:
                 return None
 
+    def _text(self, event: TextDelta) -> TurnUpdate | None:
+        text = event.text + self._feed.waiting_text()
+        if not self._late:
+            return text
+        if text in self._stored_texts:
+            self._had_text = False
+            return None
+        self._late = False
+        self._unreturned.append(text)
+        return TextReset(session=event.session, turn=event.turn)
+
+    def _join(self) -> None:
+        """Assume that the text so far belongs to the first reply without a record."""
+        if self._late:
+            self._speaking = self._replies
+
     def _is_current(self) -> bool:
-        return self._in_step and self._speaking == self._replies
+        return self._speaking == self._replies
 
     def _update_position(self, event: Event) -> None:
         """Update the text position: text after a call belongs to the reply after the one with the call."""
+        if isinstance(event, TurnBegan) and not self._replies:
+            self._late = False
         if not isinstance(event, CallEvent) or (place := self._place_of(event.call)) is None:
             return
         if place + 1 != self._speaking:
@@ -128,19 +150,17 @@ class TurnFollower:
             self._ended.add(event.call)
         self._speaking = place + 1
         self._had_text = False
-        self._in_step = True
+        self._late = self._late and not self._is_current()
 
     def _place_of(self, call: str) -> int | None:
         places = self._replies_of.get(call, [])
-        if not self._in_step:
-            return places[-1] if places else None
         least = self._speaking if self._had_text or call in self._ended else self._speaking - 1
         return next((place for place in places if place >= least), None)
 
     def _subscribe(self) -> None:
         self._feed.close()
         self._feed = FeedReader(self._hub.subscribe(turn=self._followed, late=True))
-        self._in_step = False
+        self._late = True
 
     # ------------------------------------------------------------ stored
 
@@ -165,6 +185,7 @@ class TurnFollower:
     def _count(self, update: TurnRecord) -> None:
         match update.record:
             case ModelReplied() as reply:
+                self._stored_texts.add(said(reply.message)[0])
                 for call in reply.calls:
                     self._replies_of.setdefault(call.id, []).append(self._replies)
                 self._replies += 1

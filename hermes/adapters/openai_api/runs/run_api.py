@@ -7,7 +7,6 @@ any event, also across a restart of the daemon.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 from aiohttp import web
 
@@ -19,9 +18,9 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.run_object import RunObject, event_of, is_last, place_of
+from hermes.adapters.openai_api.runs.run_object import event_of, is_last, place_of
+from hermes.adapters.openai_api.runs.run_reader import STATUSES, RunFilter, RunReader
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
-from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
@@ -30,11 +29,11 @@ from hermes.adapters.openai_api.turns.turn_view import turn_of
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
 from hermes.domain.access.question import APPROVALS
 from hermes.domain.errors import BadInputError
-from hermes.domain.events import TurnGaveUp
 from hermes.domain.ids import RUN, TurnToken
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.submission import Submission
 
+MAX_LISTED = 100
 _STOPPING = (
     "The daemon stops or restarts. The run is stored and continues when the daemon is back: request its events then, "
     "with last_event_id in the header Last-Event-ID to get only later events."
@@ -45,10 +44,12 @@ class RunApi:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._turns = SharedTurns(service.sessions)
+        self._runs = RunReader(service.sessions)
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/runs", self.create),
+            web.get("/v1/runs", self.all),
             web.get("/v1/runs/{id}", self.one),
             web.get("/v1/runs/{id}/events", self.events),
             web.post("/v1/runs/{id}/approval", self.approval),
@@ -75,32 +76,35 @@ class RunApi:
         await check_intake(service, submission)
         receipt = await service.sessions.submit(submission)
         request[RECEIPT] = receipt
-        run = await self._run(TurnToken(session=receipt.session, turn=receipt.turn))
+        run = await self._runs.run(TurnToken(session=receipt.session, turn=receipt.turn))
         remember_session(request, run.session)
         notice = " ".join(filter(None, (receipt.notice, asked.notice)))
         body = {**run.object(), "handling": receipt.handling, **({"notice": notice} if notice else {})}
         return json_response(body, status=202)
 
+    async def all(self, request: web.Request) -> web.Response:
+        """List runs, newest first. A page may be short or empty although `next_cursor` is set."""
+        limit = parameter.integer(request, "limit", low=1, high=MAX_LISTED) or 20
+        before = parameter.integer(request, "cursor", low=1, high=2**63 - 1)
+        wanted = RunFilter(
+            session=parameter.session_in_query(request, "session_id"),
+            platform=request.query.get("platform", ""),
+            status=parameter.one_of(request, "status", STATUSES),
+        )
+        page = await self._runs.page(wanted, before=before, limit=limit)
+        return json_response(
+            {
+                "object": "list",
+                "data": [run.object() for run in page.runs],
+                "has_more": page.cursor is not None,
+                "next_cursor": None if page.cursor is None else str(page.cursor),
+            }
+        )
+
     async def one(self, request: web.Request) -> web.Response:
-        run = await self._run(read_token(request.match_info["id"], RUN))
+        run = await self._runs.run(read_token(request.match_info["id"], RUN))
         remember_session(request, run.session)
         return json_response(run.object())
-
-    async def _run(self, token: TurnToken) -> RunObject:
-        sessions = self._service.sessions
-        outcome = await sessions.outcome(token.session, token.turn)
-        records = await sessions.records(token.session, token.turn)
-        if not records:
-            raise not_found(token.text(RUN), RUN)
-        run = RunObject(id=token.text(RUN), turn=token.turn, session=token.session, records=records)
-        if outcome is not None:
-            gave_up = outcome if isinstance(outcome, TurnGaveUp) else None
-            return replace(run, session=outcome.session, gave_up=gave_up)
-        head = (await sessions.view(token.session)).session
-        asked = asked_in(head)
-        if asked is not None and asked.turn != turn_of(records, token.turn):
-            asked = None  # question of another turn that comes first
-        return replace(run, session=head.id, asked=asked)
 
     # ------------------------------------------------------------ answers and stop
 
@@ -119,7 +123,7 @@ class RunApi:
 
     async def _answer(self, request: web.Request, said: str, call: str, *, approving: bool) -> web.Response:
         token = read_token(request.match_info["id"], RUN)
-        run = await self._run(token)
+        run = await self._runs.run(token)
         remember_session(request, run.session)
         asked = run.asked
         if asked is None or call not in ("", asked.call) or (approving and not asked.approval):
@@ -127,15 +131,15 @@ class RunApi:
             raise refusal(409, "not_waiting", f"This run is {run.status}: it does not wait for {what}.")
         source = self._service.source(request)
         await self._service.sessions.answer(run.session, said, source, asked.call)
-        return json_response((await self._run(token)).object())
+        return json_response((await self._runs.run(token)).object())
 
     async def stop(self, request: web.Request) -> web.Response:
         token = read_token(request.match_info["id"], RUN)
-        run = await self._run(token)
+        run = await self._runs.run(token)
         remember_session(request, run.session)
         turn = turn_of(run.records, token.turn)
         await self._service.sessions.stop_turn(run.session, STOPPED_BY_REQUEST, turn)
-        return json_response((await self._run(token)).object())
+        return json_response((await self._runs.run(token)).object())
 
     # ------------------------------------------------------------ events
 
