@@ -8,7 +8,7 @@ LOCKED := $(PIP) --require-hashes
 OURS   := $(PIP) --no-deps --no-build-isolation --editable .
 TOOLS  := $(VENV)/tools
 
-.PHONY: help run test unit coverage matrix dist check venv local lock sbom audit attacks bench crash torture processes faults judges clean
+.PHONY: help run test unit coverage matrix dist check venv local lock sbom audit attacks bench crash torture processes faults judges clients clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -121,6 +121,9 @@ torture: venv  ## kill the daemon 1,000 times under load, simulate 20,000 runs, 
 
 judges: venv  ## test our adapters against third-party Telegram and Slack servers (npm packages, outside the repository)
 	$(BIN)/python -m tests.judges $(JUDGES)
+
+clients: venv  ## run the API against clients that others wrote, and write docs/clients.md; takes about half an hour
+	$(BIN)/python -m tests.clients --page $(CLIENTS)
 
 clean:  ## remove the files that the targets above made
 	rm -rf $(VENV) .venv-3.* build dist sbom.json torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

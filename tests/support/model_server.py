@@ -2,8 +2,8 @@
 
 It records every request and plays one `Reply` per request: first what `script` queued, then what `handler` decides.
 A reply is a status, headers and parts; parts are bytes on the wire, a `Drip` (the same bytes again and again until
-the client leaves), `STALL` (silence until it leaves) and `CUT` (the connection is reset). Run as a program it is a
-server of its own, for tests that kill the daemon:
+the client leaves), a `Hold` (silence until its gate opens), `STALL` (silence until the client leaves) and `CUT` (the
+connection is reset). Run as a program it is a server of its own, for tests that kill the daemon:
 
     python -m tests.support.model_server --port 0 --log requests.jsonl
 """
@@ -37,8 +37,13 @@ class Drip:
     every_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    gate: asyncio.Event  # of the server's loop
+
+
 STALL, CUT = Wire.STALL, Wire.CUT
-Part: TypeAlias = bytes | Wire | Drip
+Part: TypeAlias = bytes | Wire | Drip | Hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +171,8 @@ class ModelServer:
             if part is STALL:
                 self.stalled += 1
                 await asyncio.Event().wait()
+            elif isinstance(part, Hold):
+                await part.gate.wait()
             elif isinstance(part, Drip):
                 await response.prepare(request)
                 while True:

@@ -1,0 +1,57 @@
+"""The short form of the matrix: the openai package of the development environment, in both modes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.driver_process import DriverProcess
+from tests.clients.matrix import daemon_with_model
+from tests.clients.scenarios import SCENARIOS, Stage
+from tests.support.client_model import ClientModel
+from tests.support.daemon_process import DaemonProcess
+
+pytestmark = pytest.mark.timeout(180)
+COMMAND = [sys.executable, "-m", "tests.clients.drivers.openai_python"]
+TO_COME = {
+    "chat": {"multi-turn", "same-name", "client-tools", "approval", "picture"},
+    "responses": {
+        *("multi-turn", "session-header", "server-tool", "same-name", "client-tools", "approval", "picture"),
+        "restart",
+    },
+}
+CELLS = [(mode, name) for mode, missing in TO_COME.items() for name in SCENARIOS if name not in missing]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[DaemonProcess, ClientModel]]:
+    with daemon_with_model() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def drivers(server: tuple[DaemonProcess, ClientModel]) -> Iterator[dict[str, DriverProcess]]:
+    daemon, _ = server
+    address = (f"{daemon.address}/v1", daemon.key)
+    with DriverProcess(COMMAND, "chat", *address) as chat, DriverProcess(COMMAND, "responses", *address) as responses:
+        yield {"chat": chat, "responses": responses}
+
+
+@pytest.mark.parametrize(("mode", "scenario"), CELLS)
+def test_scenario_passes(
+    server: tuple[DaemonProcess, ClientModel],
+    drivers: dict[str, DriverProcess],
+    tmp_path: Path,
+    mode: str,
+    scenario: str,
+) -> None:
+    daemon, model = server
+    name = f"{mode}-{scenario}"
+    stage = Stage(name=name, daemon=daemon, model=model, driver=drivers[mode], folder=tmp_path)
+    try:
+        SCENARIOS[scenario](stage)
+    finally:
+        model.release()
