@@ -36,6 +36,7 @@ from hermes.cli.commands import (
     trace,
     trust,
 )
+from hermes.cli.doctor import doctor
 from hermes.cli.output import print_text
 from hermes.cli.parser import COMPLETION_PREAMBLE, ArgumentParser, Commands, Help
 from hermes.cli.setup import setup, slack_manifest
@@ -54,8 +55,8 @@ _MAX_COMPLETIONS = 100  # sessions
 
 # Modules that add commands, in the order of `hermes --help`.
 _GROUPS = (
-    daemon, status, chat, inspect, tail, trace, answer, grants, keys, processes, control, reload, dead_letters, send,
-    pairing, setup, exchange, backup, service, storage, slack_manifest, config, trust,
+    daemon, status, doctor, chat, inspect, tail, trace, answer, grants, keys, processes, control, reload,
+    dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, trust,
 )  # fmt: skip
 
 

@@ -199,7 +199,7 @@ def status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "unit": str(systemd.unit_file),
         "level": systemd.level,
         "installed": systemd.unit_file.exists(),
-        "up_to_date": _is_up_to_date(systemd, environ),
+        "up_to_date": is_up_to_date(systemd, environ),
         "enabled": found.get("UnitFileState") == "enabled",
         "active": found.get("ActiveState", "unknown"),
         "state": found.get("SubState", "unknown"),
@@ -217,7 +217,7 @@ def status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return 0 if report["active"] == "active" else _NOT_ACTIVE
 
 
-def _is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
+def is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
     """Return whether the unit is what an install would write now. Settings may have changed since."""
     try:
         present = systemd.unit_file.read_text(encoding="utf-8", errors="replace")

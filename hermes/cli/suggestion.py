@@ -18,7 +18,7 @@ _SIMILARITY: Final = 0.7  # ratio of difflib, from 0 to 1
 _CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one question"
 _RESUME = "`hermes chat -r SESSION` continues a session"
 _DAEMON = "`hermes daemon` runs the daemon in this terminal, `hermes service install` as a service"
-_CHECK = "`hermes config check` checks the configuration, `hermes status` the daemon"
+_CHECK = "`hermes doctor` checks the whole installation, `hermes status` the daemon"
 _EDIT = "`hermes config set KEY VALUE` or `hermes config edit`, then `hermes reload`"
 _LOGS = "the daemon's log is in `logs/` of its home (see `hermes status`); `hermes tail` prints events"
 _LIST = "`hermes sessions` lists sessions"
@@ -32,7 +32,7 @@ MEANINGS: Final = {
     **dict.fromkeys(("ask", "new", "prompt", "talk", "tui", "-z", "-q"), _CHAT),
     **dict.fromkeys(("attach", "connect", "continue", "open", "-c", "-r"), _RESUME),
     **dict.fromkeys(("gateway", "launch", "run", "serve", "server", "start", "up"), _DAEMON),
-    **dict.fromkeys(("check", "diagnose", "doctor", "health", "ping", "test"), _CHECK),
+    **dict.fromkeys(("check", "diagnose", "health", "ping", "test"), _CHECK),
     **dict.fromkeys(("auth", "key", "keys", "login"), "set model.api_key_file or model.api_key_env: " + _EDIT),
     **dict.fromkeys(("configure", "edit", "set", "settings"), _EDIT),
     **dict.fromkeys(("config list", "config ls"), "`hermes config show` prints every setting"),

@@ -98,18 +98,23 @@ def prepare(home: Home, *, restoring: bool = False) -> None:
     `restoring` accepts a home whose store is missing.
     """
     try:
-        _check_socket_path(home)
-        if _exists(home.data_dir):
-            _check_directory(home.data_dir)
-            _check_ours(home)  # first: do not advise changes to another program's directory
-            _check_owner(home.data_dir)
-            _check_private(home)
-            if not restoring:
-                check_store(home)
+        check(home, restoring=restoring)
         _make(home)
     except OSError as error:
         problem = error.strerror or str(error)
         raise HomeError(f"the home {home.data_dir} cannot be used: {problem} ({error.filename})") from error
+
+
+def check(home: Home, *, restoring: bool = False) -> None:
+    """Check the home, which need not exist. Raises HomeError, OSError. Writes nothing."""
+    _check_socket_path(home)
+    if _exists(home.data_dir):
+        _check_directory(home.data_dir)
+        _check_ours(home)  # first: do not advise changes to another program's directory
+        _check_owner(home.data_dir)
+        _check_private(home)
+        if not restoring:
+            check_store(home)
 
 
 def _check_socket_path(home: Home) -> None:

@@ -18,12 +18,10 @@ from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
 from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
-    "daemon", "status", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer",
-    "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "reload",
-    "dead-letters",
-    "send", "pairing", "setup", "export", "import", "backup", "restore", "service", "storage", "slack", "config",
-    "trust",
-    "completion",
+    "daemon", "status", "doctor", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny",
+    "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
+    "reload", "dead-letters", "send", "pairing", "setup", "export", "import", "backup", "restore", "service", "storage",
+    "slack", "config", "trust", "completion",
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
         (["gateway", "start"], "`hermes daemon` runs"),
         (["model"], "/model"),
         (["update"], "then `hermes restart`"),
-        (["doctor"], "`hermes config check`"),
+        (["diagnose"], "`hermes doctor`"),
         (["logs", "-f"], "`hermes tail`"),
         (["cron"], "does not have this"),
         (["skills"], "does not have this"),

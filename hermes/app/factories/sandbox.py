@@ -35,16 +35,9 @@ class SandboxOpener:
 
     def __call__(self) -> Sandbox:
         """Return the sandbox. Blocks; raises ConfigError."""
-        from hermes.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - not needed for the start
-
         with self._lock:
             if self._opened is None:
-                found = open_sandbox(
-                    _rules(self._config, self._home),
-                    home=os.path.expanduser("~"),  # noqa: PTH111 - never raises
-                    enabled=self._config.sandbox.mode != "off",
-                    user_name=self._config.sandbox.user,
-                )
+                found = probe_sandbox(self._config, self._home)
                 self._opened = replace(found, cgroups=_cgroups(self._config)) if found.works else found
                 _log(self._opened)
             return self._opened
@@ -83,6 +76,18 @@ class SandboxOpener:
             "text": sandbox_text(self._opened),
             "remedy": probe.remedy,
         }
+
+
+def probe_sandbox(config: Config, home: Home) -> Sandbox:
+    """Prove that a sandbox works here. Blocks; raises ConfigError. The result has no control groups yet."""
+    from hermes.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - not needed for the start
+
+    return open_sandbox(
+        _rules(config, home),
+        home=os.path.expanduser("~"),  # noqa: PTH111 - never raises
+        enabled=config.sandbox.mode != "off",
+        user_name=config.sandbox.user,
+    )
 
 
 def sandbox_text(sandbox: Sandbox) -> str:

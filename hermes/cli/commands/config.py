@@ -50,7 +50,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home = Home.from_environ(environ)
     try:
-        cleared, warnings = _cleared(home, environ)
+        found, warnings = cleared(home, environ)
     except ConfigError as error:
         if not args.json:
             if error.missing_variables:
@@ -62,16 +62,14 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         )
         return error.exit_code
     exists = home.config_file.exists()
-    sources = cleared.sources.values()
+    sources = found.sources.values()
     overriding = [where.removeprefix(_VARIABLE) for where in sources if where.startswith(_VARIABLE)]
     if is_empty(home.config_file):
         warnings.append(EMPTY)
-    from hermes.config.loader import retired_warnings
-
-    warnings += [*retired_warnings(cleared.sources), *_warnings(cleared.config, environ)]
+    warnings += doubts(found, environ)
     if args.json:
-        found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
-        print_json({"ok": True, **found, "daemon_pid": _daemon_pid(home)})
+        facts = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
+        print_json({"ok": True, **facts, "daemon_pid": _daemon_pid(home)})
         return 0
     others = "all other settings" if overriding else "all settings"
     print(f"{home.config_file}: valid" + ("" if exists else f" (there is no file, so {others} have their defaults)"))
@@ -96,7 +94,7 @@ def _daemon_pid(home: Home) -> int | None:
     return None if is_free(home) else holder(home)
 
 
-def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]]:
+def cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]]:
     """Check a start from this shell; if that fails, a start as a service, with the keys of its environment file.
 
     Returns warnings in the second case. Raises ConfigError if both fail.
@@ -114,10 +112,10 @@ def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]
         if not private:
             raise
         try:
-            cleared = preflight(home, {**environ, **private})
+            found = preflight(home, {**environ, **private})
         except ConfigError:
             raise error from None
-        return cleared, [f"valid for the service only, not for this shell: {each}" for each in error.problems]
+        return found, [f"valid for the service only, not for this shell: {each}" for each in error.problems]
 
 
 def _placed(problem: str) -> dict[str, str | int | None]:
@@ -125,6 +123,13 @@ def _placed(problem: str) -> dict[str, str | int | None]:
     placed = re.match(r"(/.*?):(\d+):(\d+): (.*)", problem, re.DOTALL)
     path, line, column, text = placed.groups() if placed else (None, None, None, problem)
     return {"path": path, "line": line and int(line), "column": column and int(column), "problem": str(text)}
+
+
+def doubts(found: Cleared, environ: Mapping[str, str]) -> list[str]:
+    """Return what is valid but probably a mistake, and retired settings."""
+    from hermes.config.loader import retired_warnings
+
+    return [*retired_warnings(found.sources), *_warnings(found.config, environ)]
 
 
 def _warnings(config: Config, environ: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,9 @@ from hermes.adapters.slack.manifest import SCOPES
 from hermes.cli.setup.platform_check import HELLO, BadTokenError, PlatformSetup, Token, UnreachableError, call
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from hermes.config.settings import Config
 
 _SLACK_ADVICE = {
     "invalid_auth": "Slack does not know this token: copy it again from the app's page",
@@ -68,6 +70,19 @@ def _check_signing_secret(_base_url: str, secret: str) -> str:
 
 def _greet_on_slack(base_url: str, token: str, user: str) -> None:
     _slack(base_url, token, "chat.postMessage", channel=user, text=HELLO)
+
+
+def accounts(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """Check the configured tokens. Return their accounts. Raises ConfigError, BadTokenError, UnreachableError."""
+    from hermes.app.factories.slack import tokens
+
+    base_url = (config.slack.base_url or SETUP.base_url).rstrip("/")
+    found = []
+    for each in tokens(config.slack, environ):
+        found.append(_check_slack_bot(base_url, each.bot_token.reveal()))
+        if each.app_token is not None and config.slack.transport == "socket":
+            _check_slack_app(base_url, each.app_token.reveal())
+    return found
 
 
 SETUP = PlatformSetup(

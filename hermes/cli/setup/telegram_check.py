@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.cli.setup.platform_check import HELLO, BadTokenError, PlatformSetup, Token, UnreachableError, call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.config.settings import Config
 
 
 def _telegram(base_url: str, token: str, method: str, **about: str) -> Any:
@@ -40,6 +45,12 @@ def _greet_on_telegram(base_url: str, token: str, user: str) -> None:
         _telegram(base_url, token, "sendMessage", chat_id=user, text=HELLO)
     except UnreachableError as error:
         raise UnreachableError(f"{error} (a bot can only write to users who wrote to it first)") from error
+
+
+def accounts(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """Check the configured token. Return its account. Raises ConfigError, BadTokenError, UnreachableError."""
+    base_url = (config.telegram.base_url or SETUP.base_url).rstrip("/")
+    return [_check_telegram(base_url, config.telegram.token(environ).reveal())]
 
 
 SETUP = PlatformSetup(
