@@ -17,30 +17,6 @@ _WRITES_ALL = words(
     " ex vim vi nvim nano emacs pico visudo vipw setcap gzip gunzip bzip2 xz zstd mkdir wipe trash-put rename"
 )
 _WRITES_LAST = words("cp mv ln install rsync scp link gcp gmv symlink ditto uniq xxd csplit split unrar")
-_WRITES_TO = {
-    "dd": re.compile(r"of=(.*)", re.DOTALL),
-    "sort": re.compile(r"(?:-o|--output=)(.+)", re.DOTALL),
-    "unzip": re.compile(r"-d(.+)", re.DOTALL),
-    "tar": re.compile(r"(?:-C|--directory=|--file=)(.+)", re.DOTALL),
-}
-_OUTPUT_OPTIONS = frozenset(
-    {
-        "-o",
-        "-O",
-        "--output",
-        "--output-document",
-        "-out",
-        "--outfile",
-        "-d",
-        "-C",
-        "--directory",
-        "-P",
-        "--directory-prefix",
-    }
-)
-_HAS_OUTPUT = words("curl wget sort gpg openssl unzip tar gcc cc go base64 xxd jq yq iconv ssh-keygen ssh-copy-id")
-_OUTPUT_GLUED = re.compile(r"-[a-zA-Z]*?[oO](?=[/~.])(.+)|--output=(.+)|--output-document=(.+)", re.DOTALL)
-_TARGET_DIRECTORY = re.compile(r"(?:-t|--target-directory=)(.+)", re.DOTALL)
 _TEXT_ONLY = words("echo printf : true false export local declare alias set unset test [ [[ read type which")
 _PATTERN_FIRST = words("grep egrep fgrep rg ag ack sed awk gawk jq yq perl ggrep zgrep")
 _LISTS = words("ls cd pushd mkdir stat du file dirname basename realpath readlink tree exa eza find fd ssh-add")
@@ -92,21 +68,14 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
         yield from operands(command)[-1:] if len(operands(command)) > 1 else ()
         if name == "mv":
             yield from operands(command)
-        yield from _values(argv, _TARGET_DIRECTORY, {"-t", "--target-directory"})
     elif edits_in_place(command):
         yield from _edited(command)
-    elif pattern := _WRITES_TO.get(name):
-        yield from _values(argv, pattern, {"-o", "-d", "-C"})
+    elif name == "dd":
+        yield from (each[3:] for each in argv[1:] if each.startswith("of="))
     if program := PROGRAMS.get(name):
         yield from (value for option, value in parse_options(argv[1:], program) if option in program.writes and value)
     if name in {"sed", "gsed"}:
         yield from _sed_writes("\n".join(argv[1:]))
-    if name in _HAS_OUTPUT:
-        yield from _values(argv, _OUTPUT_GLUED, _OUTPUT_OPTIONS)
-    if name == "git":
-        yield from (each.partition("=")[2] for each in argv if each.startswith("--output="))
-    if name == "tar" and re.match(r"-?[a-zA-Z]*[cruA]", argv[1] if len(argv) > 1 else ""):
-        yield from (each for each in operands(command)[:1] if "/" in each or "." in each)
     if name in {"find", "gfind"}:
         yield from (following for each, following in pairwise(argv) if each.startswith(("-fprint", "-fls")))
 

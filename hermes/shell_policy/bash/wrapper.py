@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from hermes.domain.values import dataclass
 from hermes.shell_policy.bash.syntax import ANY_DEPTH, UNKNOWN
-from hermes.shell_policy.bash.wrapper_table import PROJECT_RUNNERS, RUN_SOMEHOW, RUNS_VALUE, WRAPPERS, XARGS, Wrapper
+from hermes.shell_policy.bash.wrapper_table import PROJECT_RUNNERS, RUN_SOMEHOW, RUNS_VALUE, WRAPPERS, Wrapper
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "pwsh"})
 
@@ -96,7 +96,7 @@ def _aliases(arguments: tuple[str, ...]) -> Iterator[Script]:
 
 def _command_builtin(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
     if not (arguments and re.fullmatch(r"-[pvV]*[vV][pvV]*", arguments[0])):
-        yield from _after_options(arguments, Wrapper(flags="p"))
+        yield from _after_options(arguments, WRAPPERS["command"])
 
 
 def _editor_commands(stdin: str | None) -> Iterator[Script]:
@@ -181,16 +181,9 @@ def _env(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
                 yield Script(text=" ".join(rest))
         if argument == "--split-string":
             yield Script(text=" ".join(arguments[index + 1 :]))
-    known = Wrapper(
-        valued="uC",
-        flags="i0v",
-        long_valued=("unset", "chdir"),
-        long_flags=("ignore-environment", "null", "debug"),
-        assignments=True,
-    )
     if arguments[:1] == ("-",):
         arguments = arguments[1:]
-    yield from _after_options(arguments, known)
+    yield from _after_options(arguments, WRAPPERS["env"])
 
 
 def _xargs(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Script]:
@@ -203,7 +196,7 @@ def _xargs(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Sc
             mark = "{}"
         elif argument.startswith(("--replace=", "-i")):
             mark = argument.partition("=")[2] or argument[2:]
-    for inner in _after_options(arguments, XARGS):
+    for inner in _after_options(arguments, WRAPPERS["xargs"]):
         if isinstance(inner, Inner):
             argv = inner.argv
             marked = tuple(each.replace(mark, " ".join(given)) for each in argv) if mark else argv

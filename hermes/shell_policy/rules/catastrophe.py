@@ -6,65 +6,20 @@ import re
 from collections.abc import Callable, Iterator
 
 from hermes.shell_policy.bash.shell_variables import DAEMON_PID
-from hermes.shell_policy.bash.syntax import UNKNOWN
+from hermes.shell_policy.bash.syntax import UNKNOWN, words
 from hermes.shell_policy.file_access import only_lists, operands, read_files, written_files
 from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.own_daemon import talks_to_daemon
 from hermes.shell_policy.protected_path import PathKind, is_critical
+from hermes.shell_policy.rules.table_rules import blocked_by_table
 
-DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "grm", "wipe", "trash", "trash-put", "gio", "del"})
-_FORMATS = re.compile(r"mkfs(?:\.\w+)?|mke2fs|mkswap|wipefs|blkdiscard|newfs|mkdosfs|mkntfs|zpool-destroy")
-_DISKS = {
-    "cryptsetup": re.compile(r"luksformat|erase|luksErase", re.IGNORECASE),
-    "nvme": re.compile(r"format|sanitize"),
-    "hdparm": re.compile(r"--(?:security-erase|trim-sector|yes-i-know).*|--security-erase.*"),
-    "badblocks": re.compile(r"-\w*w\w*"),
-    "sgdisk": re.compile(r"-[zZo]|--zap.*|--clear"),
-    "diskutil": re.compile(r"erase\w+|partitiondisk|zerodisk", re.IGNORECASE),
-    "zpool": re.compile(r"destroy|labelclear"),
-    "format": re.compile(r"[a-z]:", re.IGNORECASE),
-}
-_POWER = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit", "kexec"})
-_POWER_VERBS = frozenset({"poweroff", "reboot", "halt", "kexec", "emergency", "rescue", "soft-reboot", "exit"})
-_KILLS = frozenset({"kill", "pkill", "killall", "killall5", "skill", "slay", "xkill", "tskill", "taskkill", "fuser"})
+DELETERS = words("rm rmdir unlink shred srm grm wipe trash trash-put gio del")
+_KILLS = words("kill pkill killall killall5 skill slay xkill tskill taskkill fuser")
 _FUSED = re.compile(rf"(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
-_SERVICES = frozenset(
-    {
-        "systemctl",
-        "service",
-        "rc-service",
-        "launchctl",
-        "supervisorctl",
-        "sv",
-        "s6-svc",
-        "pm2",
-        "docker",
-        "podman",
-        "initctl",
-        "snap",
-    }
-)
-_ENDS = frozenset(
-    {
-        "stop",
-        "restart",
-        "kill",
-        "disable",
-        "mask",
-        "rm",
-        "remove",
-        "down",
-        "unload",
-        "bootout",
-        "pause",
-        "try-restart",
-        "reload",
-        "delete",
-        "-d",
-        "-k",
-        "force-reload",
-        "condrestart",
-    }
+_SERVICES = words("systemctl service rc-service launchctl supervisorctl sv s6-svc pm2 docker podman initctl snap")
+_ENDS = words(
+    "stop restart kill disable mask rm remove down unload bootout pause try-restart reload delete -d -k force-reload"
+    " condrestart"
 )
 
 
@@ -80,8 +35,6 @@ def _deletes_critical(case: Case) -> Iterator[Finding]:
                 yield Finding(
                     rule="delete-system", why=f"deletes {_shown(path)}, an essential part of the system or a home"
                 )
-        if case.has("--no-preserve-root"):
-            yield Finding(rule="delete-system", why="disables the protection of the root directory")
     elif case.name in {"find", "gfind"} and "-delete" in case.arguments:
         narrowed = any(
             each in {"-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-size", "-empty", "-newer"}
@@ -133,13 +86,6 @@ def _find_roots(case: Case) -> list[str]:
     return roots or ["."]
 
 
-def _formats(case: Case) -> Iterator[Finding]:
-    if _FORMATS.fullmatch(case.name) and not {"--help", "-V", "--version"} & set(case.arguments):
-        yield Finding(rule="format-disk", why="overwrites a disk with a new file system")
-    if (pattern := _DISKS.get(case.name)) and any(pattern.fullmatch(each) for each in case.arguments):
-        yield Finding(rule="format-disk", why="erases a disk")
-
-
 def _writes_device(case: Case) -> Iterator[Finding]:
     linked = operands(case.command) if case.name == "ln" else ()
     for path in (*written_files(case.command), *linked):
@@ -147,34 +93,7 @@ def _writes_device(case: Case) -> Iterator[Finding]:
             yield Finding(rule="write-device", why=f"writes to {_shown(path)}, a device")
 
 
-def _powers_off(case: Case) -> Iterator[Finding]:
-    if (case.name in _POWER and not {"--help", "--version", "-c"} & set(case.arguments)) or (
-        case.name == "init" and {"0", "1", "6", "s", "S"} & set(case.arguments)
-    ):
-        yield Finding(rule="power-off", why="stops the machine")
-    elif case.name in {"systemctl", "loginctl"}:
-        targets = {
-            "poweroff.target",
-            "reboot.target",
-            "halt.target",
-            "rescue.target",
-            "emergency.target",
-            "shutdown.target",
-        }
-        if (_POWER_VERBS | targets) & set(operands(case.command)):
-            yield Finding(rule="power-off", why="stops the machine")
-
-
-def _asks_the_bus(case: Case) -> Iterator[Finding]:
-    if case.name in {"busctl", "dbus-send", "gdbus", "qdbus"} and re.search(
-        r"PowerOff|Reboot|Halt|KExec", " ".join(case.arguments)
-    ):
-        yield Finding(rule="power-off", why="stops the machine")
-
-
 def _kills_all(case: Case) -> Iterator[Finding]:
-    if case.name == "killall5":
-        yield Finding(rule="kill-all", why="kills every process")
     if case.name != "kill":
         return
     arguments = case.arguments
@@ -249,10 +168,8 @@ _RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     _deletes_critical,
     _moves_critical,
     _locks_critical,
-    _formats,
     _writes_device,
-    _powers_off,
-    _asks_the_bus,
+    blocked_by_table,
     _kills_all,
     _stops_hermes,
     talks_to_daemon,

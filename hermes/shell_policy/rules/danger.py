@@ -21,12 +21,12 @@ from hermes.shell_policy.file_access import (
 from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.protected_path import PathKind, goes_through
 from hermes.shell_policy.rules.catastrophe import DELETERS
-from hermes.shell_policy.rules.git_rules import git_rules
 from hermes.shell_policy.rules.inline_code import code_in, language_of, read_code
 from hermes.shell_policy.rules.network_rules import network_rules
 from hermes.shell_policy.rules.path_rules import path_rules
 from hermes.shell_policy.rules.permission_rules import permission_rules
-from hermes.shell_policy.rules.program_rules import table_rules
+from hermes.shell_policy.rules.program_rules import program_rules
+from hermes.shell_policy.rules.table_rules import asked_by_table
 
 _SQL_CLIENTS = words(
     "psql mysql mariadb sqlite3 sqlcmd sqlplus clickhouse-client duckdb mongosh mongo redis-cli cqlsh isql usql"
@@ -38,24 +38,6 @@ _SQL = re.compile(
     r"|\\!|\\copy[^;]{0,200}program|(?:^|\s)\.(?:sh|sy|lo|on|ou|rea|res|ed|exc|ar|im|ba|sa|cl)[a-z]*(?=\s|\Z)|\bsystem\s|load_extension|writefile\(|into\s+outfile|unlink\s|\bdel\s",
     re.IGNORECASE | re.DOTALL,
 )
-_MODULES = words(
-    "insmod rmmod modprobe sysctl swapoff swapon iptables ip6tables nft ufw firewall-cmd ebtables mount umount"
-    " losetup fdisk sfdisk cfdisk parted gdisk sgdisk lvremove vgremove pvremove lvreduce resize2fs fsck e2fsck"
-    " tune2fs mdadm dmsetup zfs zpool btrfs setenforce apparmor_parser auditctl ifdown ifup tc brctl hostnamectl"
-    " timedatectl localectl update-grub grub-install efibootmgr useradd userdel usermod groupadd groupdel groupmod"
-    " passwd chpasswd adduser deluser addgroup delgroup gpasswd chsh chfn update-rc.d chkconfig"
-    " update-alternatives dpkg-reconfigure setcap setfacl chattr debugfs hdparm cryptsetup nvme kexec wipefs"
-)
-_PACKAGES = re.compile(
-    r"apt|apt-get|aptitude|dnf|yum|pacman|zypper|apk|brew|snap|flatpak|dpkg|rpm|port|nix-env|emerge|pkg|opkg|winget|choco"
-)
-_REMOVES = re.compile(
-    r"remove|purge|autoremove|erase|uninstall|del|delete|rm|-R\w*|-r|-e|-P|--remove|--purge|--erase|--unmerge|-C|full-upgrade|dist-upgrade"
-)
-_ENDS_SERVICE = words(
-    "stop restart disable mask kill try-restart force-reload isolate daemon-reexec suspend hibernate hybrid-sleep"
-    " edit revert set-default unload bootout remove"
-)
 _FETCHERS = words("curl wget fetch aria2c http https lynx links nc ncat netcat socat ftp tftp scp ssh")
 _DECODERS = words(
     "base64 base32 xxd openssl gzip gunzip zcat bzip2 bunzip2 xz rev tr uudecode gpg od hexdump printf awk sed"
@@ -66,12 +48,6 @@ _RUNS_SCRIPT_FILE = words(
 )
 _SCRIPTED = words("awk gawk mawk nawk sed gsed vim vi nvim ex view emacs ed gdb lldb")
 _MAX_SCRIPT = 16 * 1024
-_REMOTE_WIPES = re.compile(
-    r"(?:aws|gsutil|gcloud|az|kubectl|oc|helm|terraform|tofu|pulumi|heroku|fly|flyctl|doctl|vercel|netlify|gh|rclone|s3cmd|mc|eksctl|vagrant|virsh|lxc|consul|vault|etcdctl|ansible|ansible-playbook)"
-)
-_WIPE_VERBS = re.compile(
-    r"delete\S*|rm|rb|remove\S*|destroy|uninstall|purge|terminate\S*|drain|cordon|scale|undefine|del|-destroy|prune|sync|apply|exec|revoke|sweep|deletefile|transfer"
-)
 
 
 def dangers(case: Case) -> Iterator[Finding]:
@@ -98,8 +74,6 @@ def _deletes(case: Case) -> Iterator[Finding]:
 
 def _deletes_found(case: Case) -> Iterator[Finding]:
     if case.name in {"find", "gfind", "fd", "fdfind"}:
-        if "-delete" in case.arguments:
-            yield Finding(rule="find-delete", why="deletes the files that it finds")
         for index, argument in enumerate(case.arguments):
             if argument in {"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"}:
                 run = case.arguments[index + 1 : index + 2]
@@ -111,20 +85,9 @@ def _deletes_found(case: Case) -> Iterator[Finding]:
         each.rpartition("/")[2] for each in case.arguments
     }:
         yield Finding(rule="xargs-delete", why="deletes the files that it reads from its input, or runs a shell")
-    if case.name == "rsync" and any(each.startswith(("--del", "--remove-source")) for each in case.arguments):
-        yield Finding(rule="recursive-delete", why="deletes files that its source lacks")
-    if case.name == "truncate" or (case.name == "mv" and operands(case.command)[-1:] == ("/dev/null",)):
-        yield Finding(rule="recursive-delete", why="empties files")
-
-
-def _disk(case: Case) -> Iterator[Finding]:
-    if case.name in {"dd", "ddrescue", "dcfldd"} and not {"--help", "--version"} & set(case.arguments):
-        yield Finding(rule="dd", why="copies raw data")
 
 
 def _sql(case: Case) -> Iterator[Finding]:
-    if case.name in {"dropdb", "dropuser", "mysqladmin", "pg_dropcluster"}:
-        yield Finding(rule="sql-destructive", why="administers a database")
     if case.name not in _SQL_CLIENTS:
         return
     if _SQL.search(" ".join(case.arguments)) or (case.command.stdin and _SQL.search(case.command.stdin)):
@@ -174,30 +137,7 @@ def _reads(case: Case) -> Iterator[Finding]:
         yield Finding(rule="secret-tree", why="reads files that are only known at run time")
 
 
-def _services(case: Case) -> Iterator[Finding]:
-    verbs = set(operands(case.command))
-    if case.name in {"systemctl", "service", "rc-service", "launchctl", "supervisorctl", "initctl", "sv", "loginctl"}:  # noqa: SIM102 - reads best so
-        if verbs & _ENDS_SERVICE:
-            yield Finding(rule="service-stop", why="stops or changes a service")
-    if case.name == "crontab" and case.arguments != ("-l",):
-        yield Finding(rule="crontab", why="changes scheduled commands")
-    if case.name in {"at", "batch"} and not case.has("-l"):
-        yield Finding(rule="crontab", why="schedules a command")
-    if (
-        case.name in _MODULES
-        and not ({"--help", "-l", "--list", "--version", "-L", "list", "status", "show", "-n"} & set(case.arguments))
-        and not (case.name in {"mount", "sysctl", "timedatectl", "hostnamectl"} and not case.arguments)
-    ):
-        yield Finding(rule="system-administration", why="changes the system's configuration")
-    if re.fullmatch(r"pip[\d.]*|gem|pipx", case.name) and "uninstall" in case.arguments:
-        yield Finding(rule="package-removal", why="removes packages")
-    if _PACKAGES.fullmatch(case.name) and any(_REMOVES.fullmatch(each) for each in case.arguments[:4]):
-        yield Finding(rule="package-removal", why="removes packages")
-
-
 def _kills(case: Case) -> Iterator[Finding]:
-    if case.name == "fuser" and case.has("-k", "--kill"):
-        yield Finding(rule="kill-by-name", why="kills processes by the files or ports they use")
     if case.name == "kill" and case.arguments[:1] not in {("-l",), ("-L",)}:
         signals = [
             each
@@ -315,71 +255,17 @@ def inline_code(case: Case) -> str | None:
     return None
 
 
-def _docker(case: Case) -> Iterator[Finding]:
-    if case.name not in {"docker", "podman", "nerdctl", "docker-compose", "podman-compose"}:
-        return
-    words = [each for each in case.arguments if not each.startswith("-")]
-    if {"stop", "kill", "rm", "rmi", "restart", "pause", "down", "prune", "remove", "update", "swarm"} & set(
-        words[:3]
-    ):
-        yield Finding(rule="docker-lifecycle", why="stops or removes containers, images or volumes")
-    text = " ".join(case.arguments)
-    if re.search(
-        r"--privileged|--cap-add|--security-opt|--pid[= ]host|--net(?:work)?[= ]host|--userns[= ]host|--device|--ipc[= ]host",  # noqa: E501
-        text,
-    ):
-        yield Finding(rule="docker-privileged", why="gives a container control over the machine")
-    if re.search(
-        r"(?:-v|--volume)[= ]?(?:/|~|\.\.)?(?:/?(?:etc|usr|var|root|home|proc|sys|dev|boot))?/?:|docker\.sock|source=/(?:,|etc|root|home)",  # noqa: E501
-        text,
-    ):
-        yield Finding(rule="docker-privileged", why="gives a container access to the machine's files")
-
-
-def _remote(case: Case) -> Iterator[Finding]:
-    if _REMOTE_WIPES.fullmatch(case.name) and any(_WIPE_VERBS.fullmatch(each) for each in case.arguments[:4]):
-        yield Finding(rule="remote-change", why="deletes or changes remote resources")
-    if case.name in {"npm", "cargo", "twine", "gem", "poetry", "pnpm", "yarn", "uv"} and {
-        "publish",
-        "unpublish",
-        "upload",
-        "yank",
-    } & set(case.arguments[:2]):
-        yield Finding(rule="remote-change", why="publishes or withdraws a package")
-
-
-def _processes(case: Case) -> Iterator[Finding]:
-    if case.name == "ps" and any(
-        re.fullmatch(r"-?[a-zA-Z]*e[a-zA-Z]*", each) and not each.startswith("-") for each in case.arguments
-    ):
-        yield Finding(rule="process-environment", why="shows the environment of other processes")
-    if case.name in {"gdb", "strace", "ltrace", "gcore", "py-spy", "reptyr", "lldb", "bpftrace", "perf"} and (
-        case.has("-p", "--pid", "--attach") or case.name == "gcore"
-    ):
-        yield Finding(rule="process-attach", why="inspects a running process")
-    if case.name in {"history", "fc"} and case.has("-c", "-s", "-e"):
-        yield Finding(rule="history", why="changes or repeats the history")
-    if (case.name == "enable" and case.has("-f")) or (case.name == "hash" and case.has("-p")):
-        yield Finding(rule="code-injection", why="loads a program into the shell")
-
-
 _Rule: TypeAlias = Callable[[Case], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _deletes,
     _deletes_found,
     permission_rules,
-    _disk,
     _sql,
-    _services,
     _kills,
     _code,
-    _docker,
-    git_rules,
     network_rules,
-    _remote,
-    _processes,
 )
-_FOR_ALL: tuple[_Rule, ...] = (_files, _reads, path_rules, _shells, _script_files, table_rules)
+_FOR_ALL: tuple[_Rule, ...] = (_files, _reads, path_rules, _shells, _script_files, program_rules, asked_by_table)
 # Common programs to which only the rules for all programs apply.
 _PLAIN = words(
     "ls cd pwd cat head tail wc sort uniq cut tr echo printf grep egrep rg cp ln mkdir touch test [ true false :"

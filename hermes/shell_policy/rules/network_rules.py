@@ -20,12 +20,6 @@ _SENDS_FILE = re.compile(
 
 def network_rules(case: Case) -> Iterator[Finding]:
     text = " ".join(case.arguments)
-    if case.name in {"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"} and case.has(
-        "-e", "-c", "--exec", "--sh-exec", "-l", "--listen"
-    ):
-        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-    if case.name == "socat" and re.search(r"exec:|system:|listen", text, re.IGNORECASE):
-        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
     if case.name in _REQUESTS and _uploads(case, text):
         yield Finding(rule="data-upload", why="sends a file or the output of another command over the network")
     if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):

@@ -19,8 +19,6 @@ def permission_rules(case: Case) -> Iterator[Finding]:
             yield Finding(rule="chmod-setuid", why="lets a program run as its owner")
         if UNKNOWN in mode:
             yield Finding(rule="chmod-world-writable", why="sets permissions that are only known at run time")
-    if case.name in {"chmod", "chown", "chgrp"} and case.has("-R", "--recursive", "--recurs"):
-        yield Finding(rule="recursive-permissions", why="changes the permissions of a directory tree")
     if case.name in {"chown", "chgrp"} and re.match(r"root\b|0\b|:root\b|:0\b", "".join(operands(case.command)[:1])):
         yield Finding(rule="chown-root", why="makes root the owner of files")
 
