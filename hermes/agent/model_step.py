@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -159,7 +160,7 @@ class ModelStep:
         return await asyncio.to_thread(total_tokens, messages) > window
 
     def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes, model: str) -> ModelRequest:
-        messages = [prompt, *job.messages]
+        messages = [with_instructions(prompt, job.options), *job.messages]
         if job.last:
             messages.append(encode({"role": "user", "content": step_limit(self.settings.max_replies)}))
         return ModelRequest(
@@ -236,6 +237,14 @@ def _guest(job: ModelJob) -> str:
 
 def _system(text: str) -> EncodedMessage:
     return encode({"role": "system", "content": text})
+
+
+def with_instructions(prompt: EncodedMessage, options: bytes) -> EncodedMessage:
+    """Return the prompt with the instructions of this turn. Some endpoints accept only one system message."""
+    if b'"instructions":' not in options:
+        return prompt
+    instructions = json.loads(options).get("hermes", {}).get("instructions", "")
+    return _system(f"{json.loads(prompt)['content']}\n\n{instructions}") if instructions else prompt
 
 
 def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessage:

@@ -34,7 +34,7 @@ def saying(text: str) -> bytes:
     [
         (saying('"\\ud800"'), "invalid_value", "surrogate"),
         (saying('"a\\u0000b"'), "invalid_value", "NUL"),
-        (saying("18446744073709551616"), "invalid_json", "64 bits"),
+        (saying("1e999"), "invalid_json", "too large"),
         (saying("NaN"), "invalid_json", "NaN"),
         (saying("[" * 5_000 + "]" * 5_000), "invalid_json", "64 levels"),
         (b'{"model": "hermes", "model": "hermes"}', "invalid_json", "twice"),

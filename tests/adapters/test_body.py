@@ -30,9 +30,7 @@ from hermes.domain.errors import BadInputError
         (b"[Infinity]", "Infinity"),
         (b"[-Infinity]", "-Infinity"),
         (b"[1e999]", "too large"),
-        (b"[18446744073709551616]", "64 bits"),
-        (b"[-9223372036854775809]", "64 bits"),
-        (b"[" + b"9" * 6000 + b"]", "64 bits"),
+        (b"[" + b"9" * 6000 + b"]", "too large"),
         (b'{"a": 1, "a": 2}', "same key twice"),
         (b'{"a": {"b": 1, "\\u0062": 2}}', "same key twice"),
         (b'"a\x00b"', "not valid JSON"),
@@ -67,6 +65,12 @@ def test_each_bad_body_says_what_is_wrong_with_it(body: bytes, says: str) -> Non
 )
 def test_what_only_looks_bad_is_taken(body: bytes) -> None:
     assert parse(body) == json.loads(body)
+
+
+def test_whole_numbers_are_integers_and_large_ones_are_floats() -> None:
+    value = parse(b"[39.0, 1e3, 0.5, 18446744073709551616, -9223372036854775809, 1e300]")
+    assert value == [39, 1000, 0.5, 2.0**64, -(2.0**63), 1e300]
+    assert [type(each) for each in value] == [int, int, float, float, float, float]
 
 
 @given(st.binary() | st.text(alphabet='{}[]",:\\ud8f01eN.- ', max_size=300).map(str.encode))

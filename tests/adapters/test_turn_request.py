@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from hermes.adapters.openai_api.turns.turn_request import parse_turn_request
+from hermes.adapters.openai_api.turns.turn_request import TurnRequest, read_response, turn_request
 from hermes.domain.errors import BadInputError
 
 
+def parse_turn_request(body: Any, stored: Any = None) -> TurnRequest:
+    return turn_request(read_response(body), body, "hermes", stored or {})
+
+
 def parsed(**body: Any) -> list[Any]:
-    return [json.loads(message) for message in parse_turn_request(body, "hermes").messages]
+    return [json.loads(message) for message in parse_turn_request(body).messages]
 
 
 def test_a_string_is_what_the_user_says() -> None:
@@ -62,27 +66,26 @@ def test_clients_may_send_back_what_they_received() -> None:
 def test_references_to_stored_items_are_resolved_and_unknown_ones_passed_over() -> None:
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
     items = [{"type": "item_reference", "id": name} for name in ("a", "b")] + [{"role": "user", "content": "Hi"}]
-    request = parse_turn_request({"input": items}, "hermes", {"a": said})
+    request = parse_turn_request({"input": items}, {"a": said})
     assert [json.loads(message)["content"] for message in request.messages] == ["Hello", "Hi"]
 
 
-def test_instructions_go_ahead_under_their_name() -> None:
-    first, second = parsed(input="Hi", instructions="Be brief.")
-    assert first == {"role": "system", "content": "Be brief.", "name": "instructions"}
-    assert second["content"] == "Hi"
+def test_instructions_belong_to_the_turn_and_not_to_its_messages() -> None:
+    request = parse_turn_request({"input": "Hi", "instructions": "Be brief."})
+    assert [json.loads(message)["role"] for message in request.messages] == ["user"]
+    assert json.loads(request.options)["hermes"]["instructions"] == "Be brief."
 
 
 def test_options_use_chat_names_and_kept_values_are_separate() -> None:
     shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
     request = parse_turn_request(
-        {"input": "Hi", "max_output_tokens": 9, "temperature": 1, "text": {"format": shape}, "metadata": {"a": "b"}},
-        "hermes",
+        {"input": "Hi", "max_output_tokens": 9, "temperature": 1, "text": {"format": shape}, "metadata": {"a": "b"}}
     )
     assert json.loads(request.options) == {
         "temperature": 1,
         "max_completion_tokens": 9,
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}},
-        "hermes": {"model": "hermes", "previous_response_id": None, "metadata": {"a": "b"}, "store": True},
+        "hermes": {"model": "hermes", "metadata": {"a": "b"}, "store": True},
     }
 
 
@@ -90,27 +93,39 @@ def test_options_use_chat_names_and_kept_values_are_separate() -> None:
     ("body", "param"),
     [
         ({}, "input"),
+        ([], None),
         ({"input": []}, "input"),
         ({"input": 7}, "input"),
-        ({"input": ""}, "input[0].content"),
+        ({"input": ""}, "input"),
         ({"input": [7]}, "input[0]"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input"),
+        ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
         ({"input": [{"type": "computer_call", "id": "x"}]}, "input[0].type"),
         ({"input": "x", "include": "all"}, "include"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].type"),
-        ({"input": [{"role": "assistant", "content": "x"}]}, "input[0].role"),
-        ({"input": "x", "instructions": ""}, "instructions"),
+        ({"input": [{"role": "assistant", "content": "x"}]}, "input[0]"),
+        ({"input": [{"role": "user", "content": ""}]}, "input[0]"),
         ({"input": "x", "metadata": {"a": 1}}, "metadata"),
         ({"input": "x", "metadata": {str(n): "" for n in range(17)}}, "metadata"),
         ({"input": "x", "session_id": "../x"}, "session_id"),
         ({"input": "x", "session_id": 7}, "session_id"),
+        ({"input": "x", "session_id": "a", "conversation": "b"}, "X-Hermes-Session-Id"),
         ({"input": "x", "store": "no"}, "store"),
+        ({"input": "x", "prompt": {"id": "p"}}, "prompt"),
+        ({"input": "x", "top_logprobs": 2}, "top_logprobs"),
+        ({"input": "x", "text": {"format": {"type": "xml"}}}, "text.format.type"),
         ({"input": "x", "max_output_tokens": 0}, "max_output_tokens"),
         ({"input": "x", "previous_response_id": ""}, "previous_response_id"),
         ({"input": "a\0b"}, "input"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_name(body: Any, param: str) -> None:
+def test_what_makes_no_sense_is_refused_by_its_name(body: Any, param: str | None) -> None:
     with pytest.raises(BadInputError) as refused:
-        parse_turn_request(body, "hermes")
+        parse_turn_request(body)
     assert refused.value.param == param
+
+
+def test_unknown_fields_and_hints_that_have_no_effect_are_reported() -> None:
+    notice = parse_turn_request({"input": "Hi", "wish": 1, "truncation": "disabled"}).notice
+    assert "wish" in notice
+    assert "truncation" in notice

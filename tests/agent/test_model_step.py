@@ -62,6 +62,15 @@ async def test_a_persons_preferences_go_with_the_request(tmp_path: Path) -> None
     assert (request.model, request.reasoning, request.options) == ("m2", "high", b'{"temperature":0}')
 
 
+async def test_instructions_of_a_turn_are_part_of_its_system_message(tmp_path: Path) -> None:
+    model = ScriptedModel(says("a"))
+    prompt = EncodedMessage(b'{"role":"system","content":"x"}')
+    options = b'{"hermes":{"instructions":"Be brief."}}'
+    report = await AgentBench(tmp_path, model).think(prompt=prompt, options=options)
+    assert report.prompt is None
+    assert json.loads(model.requests[0].messages[0]) == {"role": "system", "content": "x\n\nBe brief."}
+
+
 async def test_each_model_of_the_chain_is_shown_pictures_only_if_it_sees(tmp_path: Path) -> None:
     name = f"{1:064x}.jpg"
     (tmp_path / name).write_bytes(b"\xff\xd8\xff picture")

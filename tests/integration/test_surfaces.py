@@ -325,6 +325,24 @@ def test_output_can_be_sent_back_as_items_or_as_references(client: Any) -> None:
         assert "assistant: one" in answer.output_text
 
 
+def test_instructions_hold_for_one_response(daemon: DaemonProcess, client: Any) -> None:
+    first = client.responses.create(model="hermes", input="!echo one", instructions="Be brief.")
+    second = client.responses.create(
+        model="hermes", input="!echo two", instructions="Be kind.", previous_response_id=first.id
+    )
+    assert (first.instructions, second.instructions) == ("Be brief.", "Be kind.")
+    name = first.model_extra["hermes"]["session_id"]
+    messages = daemon.request("GET", f"/api/sessions/{name}/messages").json()["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant"] * 2
+
+
+def test_conversation_names_the_session(client: Any) -> None:
+    for text in ("!echo one", "!history"):
+        last = client.responses.create(model="hermes", input=text, conversation="conv_1")
+    assert "!echo one" in last.output_text
+    assert last.conversation.id == last.model_extra["hermes"]["session_id"] == "conv_1"
+
+
 def test_two_that_go_on_from_the_same_response_at_once_do_not_see_each_other(
     client: Any, pool: ThreadPoolExecutor
 ) -> None:

@@ -1,7 +1,7 @@
 """JSON request bodies: untrusted bytes to plain values, or a 4xx that tells what is wrong.
 
 Limits come before parsing: size, time, number of values, depth. JSON is parsed strictly: UTF-8 without a byte order
-mark, no NaN or Infinity, no duplicate keys, no integer beyond 64 bits, no number too large for a float.
+mark, no NaN or Infinity, no duplicate keys, no number too large for a float.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hermes.domain.errors import BadInputError
 MAX_DEPTH = 64
 MAX_VALUES = 100_000  # with the size limit this bounds parsing to about 0.1 s
 
+_EXACT = 2.0**53  # below this a float is exact
 _LARGE_BYTES = 2**18  # larger bodies are parsed in a thread
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")  # the parser checks which bracket closes which
@@ -108,13 +109,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _integer(digits: str) -> int:
+def _integer(digits: str) -> int | float:
+    """Return an integer of 64 bits, or a larger one as a float."""
     if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
-        _refuse("The body has an integer that does not fit into 64 bits.")
+        return _finite(digits)
     return int(digits)
 
 
-def _float(digits: str) -> float:
+def _float(digits: str) -> int | float:
+    """Return the number. A whole one is an integer in JSON Schema, also with a decimal point."""
+    value = _finite(digits)
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
+
+def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         _refuse("The body has a number that is too large.")

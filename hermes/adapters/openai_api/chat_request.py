@@ -193,9 +193,9 @@ OPTIONS: Mapping[str, Callable[[Any, str], Any]] = {
 }
 
 
-def small(options: bytes) -> bytes:
+def small(options: bytes, *, more: int = 0) -> bytes:
     """Check the size of a turn's options. They are stored with the session while the turn is open."""
-    if len(options) > MAXOPTIONS_BYTES:
+    if len(options) > MAXOPTIONS_BYTES + more:
         what = "response_format, stop and user"
         refuse("response_format", f"The options of a turn ({what}) must have at most {MAXOPTIONS_BYTES} bytes.")
     return options

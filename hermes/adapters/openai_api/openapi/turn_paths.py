@@ -10,6 +10,7 @@ from hermes.adapters.http.parameter import (
     SESSION_HEADER,
 )
 from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.schema import components
 from hermes.adapters.openai_api.openapi import surface_paths
 from hermes.adapters.openai_api.openapi.shape import (
     BOOLEAN,
@@ -26,6 +27,7 @@ from hermes.adapters.openai_api.openapi.shape import (
     ref,
 )
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, MAX_TITLE, MAX_TOPIC, MAX_UNDO
+from hermes.adapters.openai_api.turns.turn_request import ResponseRequest, RunRequest
 from hermes.domain.access.question import APPROVALS
 
 HERMES_EVENTS = """\
@@ -238,31 +240,9 @@ def _wish_schemas() -> JsonObject:
 
 
 def _request_schemas() -> JsonObject:
-    part = object_of({"type": {"enum": ["input_text", "output_text", "text"]}, "text": TEXT})
-    content = {"anyOf": [TEXT, {"type": "array", "items": part}]}
-    said = object_of({"role": {"enum": ["user", "assistant", "system", "developer"]}, "content": content})
-    call = object_of({"type": {"const": "function_call"}, "call_id": FILLED, "name": FILLED, "arguments": TEXT})
-    result = object_of({"type": {"const": "function_call_output"}, "call_id": FILLED, "output": content})
-    items = {"type": "array", "items": {"anyOf": [said, call, result]}, "minItems": 1}
-    pairs = {"type": "object", "maxProperties": 16, "additionalProperties": {"type": "string", "maxLength": 512}}
-    common = {
-        "model": FILLED,
-        "instructions": FILLED,
-        "metadata": pairs,
-        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
-        "top_p": {"type": "number", "minimum": 0, "maximum": 1},
-        "max_output_tokens": {"type": "integer", "minimum": 1},
-        "user": TEXT,
-    }
-    optional = {name: nullable(schema) for name, schema in common.items()}
-    needed: JsonObject = {"input": {"anyOf": [TEXT, items], "description": "The last item has the role user."}}
-    previous = nullable(TEXT)
-    return {
-        "ResponseRequest": object_of(
-            needed, **optional, previous_response_id=previous, store=nullable(BOOLEAN), stream=nullable(BOOLEAN)
-        ),
-        "RunRequest": object_of(needed, **optional, session_id=nullable(ID)),
-    }
+    found: JsonObject = dict(components(ResponseRequest, RunRequest))
+    found["InputMessage"]["required"].remove("type")
+    return found
 
 
 def _response_schemas() -> JsonObject:

@@ -28,7 +28,14 @@ from hermes.adapters.openai_api.turns.pending import asked_in
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
-from hermes.adapters.openai_api.turns.turn_request import TurnRequest, parse_turn_request
+from hermes.adapters.openai_api.turns.turn_request import (
+    EVENTS,
+    ResponseRequest,
+    TurnRequest,
+    one_session,
+    read_response,
+    turn_request,
+)
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.errors import BadInputError
@@ -61,47 +68,51 @@ class ResponseApi:
         service = self._service
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
         own_events = parameter.flag(request, parameter.EVENTS_HEADER)
-        asked, submission = await self._read(request)
-        own_events = own_events or asked.own_events
+        asked, turn, submission = await self._read(request)
         await check_intake(service, submission)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
             receipt = await self._submit(asked, submission)
-            receipt = replace(receipt, notice=" ".join(filter(None, (receipt.notice, asked.notice))))
+            receipt = replace(receipt, notice=" ".join(filter(None, (receipt.notice, turn.notice))))
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
-            if not asked.store and not receipt.duplicate:
+            if asked.store is False and not receipt.duplicate:
                 await service.sessions.remember(_fact(receipt.turn), _GONE)
-            work = (
-                self._stream(request, receipt, feed, own_events=own_events)
-                if asked.stream
-                else self._whole(request, receipt, feed)
-            )
+            if asked.stream:
+                own_events = own_events or EVENTS in (asked.include or ())
+                work = self._stream(request, receipt, feed, own_events=own_events)
+            elif asked.background:
+                return await self._now(receipt)
+            else:
+                work = self._whole(request, receipt, feed)
             return await while_wanted(service, request, receipt, work, stop_if_left=stop_if_left)
 
-    async def _read(self, request: web.Request) -> tuple[TurnRequest, Submission]:
-        session = parameter.session_in_header(request)
+    async def _read(self, request: web.Request) -> tuple[ResponseRequest, TurnRequest, Submission]:
+        service = self._service
         key = parameter.idempotency_key(request)
-        body = await self._service.read_json(request)
-        stored = await stored_items(self._service.sessions, body)
-        asked = parse_turn_request(body, self._service.model_name, stored)
-        check_model(asked.model, self._service.models())
-        if asked.previous and session is not None:
-            message = f"Send previous_response_id or {parameter.SESSION_HEADER}, not both."
+        session = parameter.session_in_header(request)
+        body = await service.read_json(request)
+        asked = read_response(body)
+        _check(asked)
+        turn = turn_request(asked, body, service.model_name, await stored_items(service.sessions, asked))
+        check_model(turn.model, service.models())
+        session = one_session(session, turn.session)
+        if asked.previous_response_id and session is not None:
+            message = f"Send previous_response_id or a session ({parameter.SESSION_HEADER}, conversation), not both."
             raise BadInputError(message, param="previous_response_id", code="invalid_value")
         submission = Submission(
-            turn=self._service.new_turn_id(),
-            messages=asked.messages,
-            source=self._service.source(request, asked.user),
+            turn=service.new_turn_id(),
+            messages=turn.messages,
+            source=service.source(request, turn.user),
             session=session,
-            options=asked.options,
+            options=turn.options,
         )
-        return asked, only_once(submission, key, asked.previous or session or "")
+        return asked, turn, only_once(submission, key, asked.previous_response_id or session or "")
 
-    async def _submit(self, asked: TurnRequest, submission: Submission) -> Receipt:
+    async def _submit(self, asked: ResponseRequest, submission: Submission) -> Receipt:
         sessions = self._service.sessions
-        if not asked.previous:
+        if not asked.previous_response_id:
             return await sessions.submit(submission)
-        before = await self._previous(asked.previous)
+        before = await self._previous(asked.previous_response_id)
         lock = self._placing.setdefault(before.session, asyncio.Lock())
         async with lock:
             accepted = await sessions.accepted(submission)
@@ -133,6 +144,11 @@ class ResponseApi:
         records = await service.sessions.records(receipt.session, receipt.turn)
         answering = _answering(receipt, outcome.session)
         return json_response(answering.object(records, asked=outcome if isinstance(outcome, CallAsked) else None))
+
+    async def _now(self, receipt: Receipt) -> web.Response:
+        """Return a background response as it is now."""
+        records = await self._service.sessions.records(receipt.session, receipt.turn)
+        return json_response(_answering(receipt, receipt.session).object(records))
 
     async def _stream(
         self, request: web.Request, receipt: Receipt, feed: Subscription, *, own_events: bool
@@ -206,6 +222,12 @@ async def _send(stream: EventStream, events: Iterable[JsonObject]) -> None:
 def _may_wait(update: TurnUpdate | None) -> bool:
     """Return True if the session may wait for a person now."""
     return update is None or (isinstance(update, TurnRecord) and isinstance(update.record, MessageReceived | Asked))
+
+
+def _check(asked: ResponseRequest) -> None:
+    if asked.background and asked.store is False:
+        message = "background needs store: the response is read back by its id."
+        raise BadInputError(message, param="store", code="invalid_value")
 
 
 def _answering(receipt: Receipt, session: SessionId) -> Answering:

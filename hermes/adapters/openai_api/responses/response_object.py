@@ -12,7 +12,6 @@ from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.responses.response_items import message_item, output_of
 from hermes.adapters.openai_api.turns import pending
-from hermes.adapters.openai_api.turns.turn_request import INSTRUCTIONS
 from hermes.adapters.openai_api.turns.turn_view import (
     end_of,
     failure_of,
@@ -60,10 +59,11 @@ class Answering:
             "object": "response",
             "created_at": int(received.at) if received is not None else 0,
             "status": _status(status, cut=cut is not None, asked=asked is not None),
-            "background": False,
+            "background": kept.get("background", False),
+            "conversation": {"id": kept["conversation"]} if "conversation" in kept else None,
             "error": _error(records, gave_up),
             "incomplete_details": {"reason": cut} if cut else None,
-            "instructions": _instructions(received),
+            "instructions": kept.get("instructions"),
             "model": kept.get("model", ""),
             "output": [*output_of(records, self.id, over=over), *question],
             "previous_response_id": kept.get("previous_response_id"),
@@ -71,6 +71,7 @@ class Answering:
             "metadata": kept.get("metadata", {}),
             "usage": _usage(usage_of(records)) if over else None,
             **_sampling(received),
+            "truncation": kept.get("truncation", "auto"),
             **_FIXED,
             "hermes": self._hermes(asked),
         }
@@ -89,11 +90,8 @@ class Answering:
 _FIXED: Mapping[str, Any] = {
     "max_tool_calls": None,
     "parallel_tool_calls": True,
-    "reasoning": {"effort": None, "summary": None},
-    "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "truncation": "disabled",
 }
 
 
@@ -111,12 +109,15 @@ def _sampling(received: MessageReceived | None) -> JsonObject:
         "top_p": options.get("top_p"),
         "max_output_tokens": options.get("max_completion_tokens"),
         "user": options.get("user"),
+        "reasoning": {"effort": options.get("reasoning_effort"), "summary": None},
+        "text": {"format": _format(options.get("response_format")), "verbosity": options.get("verbosity")},
     }
 
 
-def _instructions(received: MessageReceived | None) -> str | None:
-    first = json.loads(received.messages[0]) if received is not None and received.messages else {}
-    return first.get("content") if first.get("name") == INSTRUCTIONS else None
+def _format(wanted: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if wanted is None:
+        return {"type": "text"}
+    return {"type": wanted["type"], **wanted.get("json_schema", {})}
 
 
 def _error(records: Sequence[TurnRecord], gave_up: TurnGaveUp | None) -> JsonObject | None:

@@ -18,13 +18,14 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
+from hermes.adapters.openai_api.responses.stored_items import stored_items
 from hermes.adapters.openai_api.runs.run_object import event_of, is_last, place_of
 from hermes.adapters.openai_api.runs.run_reader import STATUSES, RunFilter, RunReader
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
-from hermes.adapters.openai_api.turns.turn_request import parse_turn_request
+from hermes.adapters.openai_api.turns.turn_request import one_session, read_run, turn_request
 from hermes.adapters.openai_api.turns.turn_view import turn_of
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
 from hermes.domain.access.question import APPROVALS
@@ -60,19 +61,20 @@ class RunApi:
     async def create(self, request: web.Request) -> web.Response:
         service = self._service
         key = parameter.idempotency_key(request)
-        asked = parse_turn_request(await service.read_json(request), service.model_name)
+        in_header = parameter.session_in_header(request)
+        body = await service.read_json(request)
+        fields = read_run(body)
+        asked = turn_request(fields, body, service.model_name, await stored_items(service.sessions, fields))
         check_model(asked.model, service.models())
-        if asked.previous:
-            message = "A run needs session_id instead of previous_response_id."
-            raise BadInputError(message, param="previous_response_id", code="invalid_value")
+        session = one_session(in_header, asked.session)
         submission = Submission(
             turn=service.new_turn_id(),
             messages=asked.messages,
             source=service.source(request, asked.user),
-            session=asked.session,
+            session=session,
             options=asked.options,
         )
-        submission = only_once(submission, key, asked.session or "")
+        submission = only_once(submission, key, session or "")
         await check_intake(service, submission)
         receipt = await service.sessions.submit(submission)
         request[RECEIPT] = receipt

@@ -1,95 +1,238 @@
-"""Body of POST /v1/responses and POST /v1/runs: `input` in OpenAI's formats, converted to chat messages.
+"""Bodies of POST /v1/responses and POST /v1/runs, and the turn that they ask for.
 
-Values that a client gets back later (metadata, the previous response) are stored with the turn.
+Values that a client gets back later (metadata, the previous response) are stored with the turn. Instructions are
+stored with it too: they hold for one turn and are not part of the conversation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
-from hermes.adapters.http.field import boolean, encode, filled_text, given, metadata, refuse, text
-from hermes.adapters.http.parameter import session_id
-from hermes.adapters.openai_api.chat_request import OPTIONS, read_messages, small
-from hermes.adapters.openai_api.responses.input_items import as_messages
+import msgspec
+from msgspec import Meta
+
+from hermes.adapters.http.field import encode, refuse
+from hermes.adapters.http.parameter import SESSION_HEADER
+from hermes.adapters.http.schema import Fields, FilledText, Metadata, SessionIdText, Text, decode, unknown_fields
+from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, small
+from hermes.adapters.openai_api.responses.input_items import (
+    InputItem,
+    ItemReference,
+    as_messages,
+    with_types,
+)
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
-INSTRUCTIONS = "instructions"  # key of the instructions among the messages
 EVENTS = "hermes.events"  # value of `include`
-_OPTION_NAMES = {"temperature": "temperature", "top_p": "top_p", "user": "user"} | {
-    "max_output_tokens": "max_completion_tokens"
-}
+MAX_INSTRUCTIONS = 100_000
+
+Unsupported: TypeAlias = Annotated[None, Meta(description="left out: this is not supported")]
+
+
+class TextFormat(Fields, tag="text", tag_field="type"):
+    """Plain text."""
+
+
+class JsonObjectFormat(Fields, tag="json_object", tag_field="type"):
+    """Any JSON object."""
+
+
+class JsonSchemaFormat(Fields, tag="json_schema", tag_field="type"):
+    """JSON of a schema."""
+
+    name: FilledText
+    schema: dict[str, Any]
+    description: Text | None = None
+    strict: bool | None = None
+
+
+class TextWish(Fields):
+    format: TextFormat | JsonObjectFormat | JsonSchemaFormat | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+class ReasoningWish(Fields):
+    """Reasoning of the model. A summary is never made."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+class ConversationReference(Fields):
+    id: SessionIdText
+
+
+class TurnFields(Fields):
+    """Fields that responses and runs share."""
+
+    input: FilledText | Annotated[list[InputItem], Meta(min_length=1, max_length=MAX_MESSAGES)]
+    model: FilledText | None = None
+    instructions: Annotated[Text, Meta(max_length=MAX_INSTRUCTIONS)] | None = None
+    session_id: SessionIdText | None = None
+    metadata: Metadata | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    reasoning: ReasoningWish | None = None
+    text: TextWish | None = None
+    user: Text | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class RunRequest(TurnFields):
+    """A run: a turn that is followed from outside."""
+
+    previous_response_id: Unsupported = None
+
+
+class ResponseRequest(TurnFields):
+    """A turn in OpenAI's Responses format."""
+
+    previous_response_id: FilledText | None = None
+    conversation: SessionIdText | ConversationReference | None = None
+    background: bool | None = None
+    stream: bool | None = None
+    store: bool | None = None
+    include: list[Text] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    parallel_tool_calls: bool | None = None
+    tool_choice: Any = None
+    max_tool_calls: Unsupported = None
+    prompt: Unsupported = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=0)] | None = None
+    service_tier: Text | None = None
+    prompt_cache_key: Text | None = None
+    prompt_cache_retention: Text | None = None
+    safety_identifier: Text | None = None
+    stream_options: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
+    """A checked request of a turn."""
+
     model: str
     messages: tuple[EncodedMessage, ...]
     options: bytes
     user: str
-    stream: bool
-    store: bool
-    previous: str  # id of a response; may be empty
     session: SessionId | None
     notice: str
-    own_events: bool  # the client asked for `hermes.*` events
 
 
-def parse_turn_request(
-    body: Any, default_model: str, stored: Mapping[str, Mapping[str, Any]] | None = None
+def read_response(body: Any) -> ResponseRequest:
+    return decode(_prepared(body), ResponseRequest)
+
+
+def read_run(body: Any) -> RunRequest:
+    return decode(_prepared(body), RunRequest)
+
+
+def _prepared(body: Any) -> Any:
+    return {**body, "input": with_types(body["input"])} if isinstance(body, dict) and "input" in body else body
+
+
+def references_of(asked: TurnFields) -> list[str]:
+    """Return the ids of the items that the input refers to."""
+    items = [] if isinstance(asked.input, str) else asked.input
+    return [item.id for item in items if isinstance(item, ItemReference)]
+
+
+def turn_request(
+    asked: ResponseRequest | RunRequest,
+    body: Mapping[str, Any],
+    default_model: str,
+    stored: Mapping[str, Mapping[str, Any]],
 ) -> TurnRequest:
-    """Check a body. `stored` has the items that it refers to, by id."""
-    body = given(body)
-    options = {
-        chat_name: OPTIONS[chat_name](body[name], name) for name, chat_name in _OPTION_NAMES.items() if name in body
-    }
-    if (wanted := _response_format(body.get("text"))) is not None:
-        options["response_format"] = wanted
-    model = filled_text(body.get("model", default_model), "model")
-    name = "previous_response_id"
-    previous = filled_text(body[name], name) if name in body else ""
-    store = boolean(body.get("store", True), "store")
-    kept = {
-        "model": model,
-        "previous_response_id": previous or None,
-        "metadata": metadata(body.get("metadata", {}), "metadata"),
-        "store": store,
-    }
+    """Build the turn. `stored` has the items that the input refers to, by id."""
+    model = asked.model or default_model
+    options = {**_options(asked), "hermes": _kept(asked, model)}
     return TurnRequest(
         model=model,
-        messages=_encoded(body, stored or {}),
-        options=small(encode({**options, "hermes": kept}, "metadata")),
-        user=options.get("user", ""),
-        stream=boolean(body.get("stream", False), "stream"),
-        store=store,
-        previous=previous,
-        session=session_id(text(body["session_id"], "session_id"), "session_id") if "session_id" in body else None,
-        notice="The request's tools were ignored: tools run on the server." if body.get("tools") else "",
-        own_events=EVENTS in _include(body.get("include", [])),
+        messages=_messages(asked, stored),
+        options=small(encode(options, "metadata"), more=len(asked.instructions or "") * 4),
+        user=asked.user or "",
+        session=session_of(asked),
+        notice=" ".join(_notices(asked, unknown_fields(body, type(asked)))),
     )
 
 
-def _include(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        refuse("include", "include must be a list of strings.")
-    return value
+def one_session(*named: SessionId | None) -> SessionId | None:
+    """Return the session that a request names in several places."""
+    found = set(filter(None, named))
+    if len(found) > 1:
+        refuse(SESSION_HEADER, f"{SESSION_HEADER}, conversation and session_id must name the same session.")
+    return found.pop() if found else None
 
 
-def _encoded(body: Mapping[str, Any], stored: Mapping[str, Mapping[str, Any]]) -> tuple[EncodedMessage, ...]:
-    messages = list(read_messages(as_messages(body.get("input"), stored), "input"))
-    if "instructions" in body:
-        said = filled_text(body["instructions"], "instructions")
-        messages.insert(0, {"role": "system", "content": said, "name": INSTRUCTIONS})
+def session_of(asked: ResponseRequest | RunRequest) -> SessionId | None:
+    """Return the session that the body names, under any of its names."""
+    named = getattr(asked, "conversation", None)
+    conversation = named.id if isinstance(named, ConversationReference) else named
+    return one_session(*(SessionId(each) for each in (conversation, asked.session_id) if each))
+
+
+def _messages(asked: TurnFields, stored: Mapping[str, Mapping[str, Any]]) -> tuple[EncodedMessage, ...]:
+    messages = as_messages(asked.input, stored)
+    last = "input" if isinstance(asked.input, str) else f"input[{len(asked.input) - 1}]"
+    if not messages or messages[-1]["role"] != "user":
+        refuse(last, "The last item of input must be a message with the role user.")
+    if not messages[-1]["content"]:
+        refuse(last, "The last message is empty.")
     return tuple(EncodedMessage(encode(message, "input")) for message in messages)
 
 
-def _response_format(wish: Any) -> Mapping[str, Any] | None:
-    wanted = wish.get("format") if isinstance(wish, dict) else None
-    if not isinstance(wanted, dict) or wanted.get("type") == "text":
-        return None
-    if wanted.get("type") == "json_schema":
-        return {"type": "json_schema", "json_schema": {k: v for k, v in wanted.items() if k != "type"}}
-    checked: Mapping[str, Any] = OPTIONS["response_format"](wanted, "text.format")
-    return checked
+def _options(asked: TurnFields) -> dict[str, Any]:
+    """Return the options for the model, under the names of chat completions."""
+    wanted = {
+        "temperature": asked.temperature,
+        "top_p": asked.top_p,
+        "user": asked.user,
+        "max_completion_tokens": asked.max_output_tokens,
+        "reasoning_effort": asked.reasoning.effort if asked.reasoning else None,
+        "verbosity": asked.text.verbosity if asked.text else None,
+        "response_format": _response_format(asked.text.format) if asked.text else None,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _response_format(wanted: TextFormat | JsonObjectFormat | JsonSchemaFormat | None) -> Mapping[str, Any] | None:
+    match wanted:
+        case JsonObjectFormat():
+            return {"type": "json_object"}
+        case JsonSchemaFormat():
+            fields = msgspec.to_builtins(wanted)
+            return {"type": fields.pop("type"), "json_schema": fields}
+        case _:
+            return None
+
+
+def _kept(asked: ResponseRequest | RunRequest, model: str) -> dict[str, Any]:
+    """Return what the client gets back with the response, and the instructions of this turn."""
+    kept: dict[str, Any] = {"model": model, "metadata": asked.metadata or {}}
+    if asked.instructions:
+        kept["instructions"] = asked.instructions
+    if isinstance(asked, RunRequest):
+        return kept
+    shown = {
+        "previous_response_id": asked.previous_response_id,
+        "conversation": session_of(asked) if asked.conversation else None,
+        "background": asked.background or None,
+        "truncation": asked.truncation,
+    }
+    return kept | {"store": asked.store is not False} | {name: x for name, x in shown.items() if x is not None}
+
+
+def _notices(asked: ResponseRequest | RunRequest, unknown: list[str]) -> list[str]:
+    said = []
+    if asked.tools:
+        said.append("The request's tools were ignored: tools run on the server.")
+    if asked.reasoning and asked.reasoning.summary:
+        said.append("reasoning.summary was ignored: there are no summaries.")
+    if isinstance(asked, ResponseRequest) and asked.truncation == "disabled":
+        said.append("truncation was ignored: a long conversation is compressed.")
+    if unknown:
+        said.append(f"Unknown fields were ignored: {', '.join(unknown)[:200]}.")
+    return said

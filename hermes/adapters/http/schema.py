@@ -1,0 +1,166 @@
+"""Request bodies as types. One type gives the parser, the error text and the OpenAPI schema.
+
+A refused body names the place in `param`, and the text says what is allowed there. Both come from the type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from hermes.domain.errors import BadInputError
+from hermes.domain.ids import SESSION_ID_PATTERN
+
+JsonSchema: TypeAlias = dict[str, Any]
+T = TypeVar("T")
+
+_NO_NUL: Final = r"^[^\u0000]*$"
+_SESSION_ID: Final = "1 to 128 letters, digits and _ . : - that start with a letter or digit"
+REF: Final = "#/components/schemas/{name}"
+
+Text: TypeAlias = Annotated[str, Meta(pattern=_NO_NUL)]
+FilledText: TypeAlias = Annotated[str, Meta(pattern=_NO_NUL, min_length=1)]
+SessionIdText: TypeAlias = Annotated[str, Meta(pattern=f"^{SESSION_ID_PATTERN}$", description=_SESSION_ID)]
+Metadata: TypeAlias = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]],
+    Meta(
+        max_length=16,
+        description="an object of at most 16 strings of at most 512 characters, with names of at most 64",
+    ),
+]
+
+
+class Fields(msgspec.Struct, omit_defaults=True):
+    """Base of request bodies. Unknown fields are allowed; `null` is the same as a field that is not there."""
+
+
+def decode(value: Any, kind: type[T]) -> T:
+    """Convert a parsed JSON value. Raises BadInputError with the place and what is allowed there."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), value, kind) from None
+
+
+def components(*kinds: Any) -> dict[str, JsonSchema]:
+    """Return the JSON schemas of types, by name."""
+    _, found = msgspec.json.schema_components(kinds, ref_template=REF)
+    return found
+
+
+def unknown_fields(body: Any, kind: type[msgspec.Struct]) -> list[str]:
+    """Return the names of fields that the type does not have."""
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    return [name for name in body if name not in known] if isinstance(body, dict) else []
+
+
+# ---------------------------------------------------------------- refusals
+
+_PLACE: Final = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+
+
+def _refusal(problem: str, value: Any, kind: type[Any]) -> BadInputError:
+    found = _PLACE.fullmatch(problem)
+    assert found is not None
+    path = found["path"] or ""
+    missing = _MISSING.fullmatch(found["what"])
+    if missing:
+        path += f".{missing[1]}"
+    param = path.removeprefix(".").removesuffix("[...]")
+    allowed = " or ".join(dict.fromkeys(words for each in _at(kind, value, path) for words in _words(each)))
+    if not param:
+        return BadInputError("The body must be a JSON object.", code="invalid_value")
+    start = f"{param} is missing: it" if missing else param
+    return BadInputError(f"{start} must be {allowed}.", param=param, code="invalid_value")
+
+
+@cache
+def _schemas(kind: Any) -> tuple[JsonSchema, Mapping[str, JsonSchema]]:
+    (top,), found = msgspec.json.schema_components([kind], ref_template=REF)
+    return top, found
+
+
+def _at(kind: Any, value: Any, path: str) -> list[JsonSchema]:
+    """Return the schemas of the place that a path leads to. The value decides between alternatives."""
+    top, found = _schemas(kind)
+    here = list(_alternatives(top, found))
+    for step in _STEP.finditer(path):
+        if step[1] is not None:
+            inner = [each["properties"][step[1]] for each in _fitting(here, value) if step[1] in each["properties"]]
+            value = value.get(step[1]) if isinstance(value, dict) else None
+        elif step[2].isdigit():
+            inner = [each["items"] for each in here if isinstance(each.get("items"), dict)]
+            value = value[int(step[2])] if isinstance(value, list) else None
+        else:
+            inner = []  # a key or value of a map: describe the map
+            value = None
+        here = [each for schema in inner for each in _alternatives(schema, found)] or here
+    return here
+
+
+def _fitting(schemas: list[JsonSchema], value: Any) -> list[JsonSchema]:
+    """Return the object schemas whose `type` is the value's; all of them if none is."""
+    objects = [each for each in schemas if "properties" in each]
+    tag = value.get("type") if isinstance(value, dict) else None
+    return [each for each in objects if tag in each["properties"].get("type", {}).get("enum", [])] or objects
+
+
+def _alternatives(schema: JsonSchema, found: Mapping[str, JsonSchema]) -> Iterator[JsonSchema]:
+    if "$ref" in schema:
+        schema = found[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        for each in schema["anyOf"]:
+            yield from _alternatives(each, found)
+    else:
+        yield schema
+
+
+def _words(schema: JsonSchema) -> Iterator[str]:
+    """Describe what a schema allows. `null` is left out: it is the same as a field that is not there."""
+    if "enum" in schema:
+        yield f"one of {', '.join(map(str, schema['enum']))}" if len(schema["enum"]) > 1 else str(schema["enum"][0])
+        return
+    match schema.get("type"):
+        case "string":
+            yield schema.get("description") or f"a string{_size(schema, 'Length', 'characters')}{_no_nul(schema)}"
+        case "integer":
+            yield f"a whole number{_range(schema)}"
+        case "number":
+            yield f"a number{_range(schema)}"
+        case "boolean":
+            yield "true or false"
+        case "array":
+            yield f"a list{_size(schema, 'Items', 'items')}"
+        case "object":
+            yield schema.get("description", "an object") if "properties" not in schema else "an object"
+        case "null" if "description" in schema:
+            yield schema["description"]
+        case _:
+            pass
+
+
+def _range(schema: JsonSchema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is None and high is None:
+        return ""
+    if low == high:
+        return f": {low}"
+    return f" from {low}" + (f" to {high}" if high is not None else "")
+
+
+def _size(schema: JsonSchema, what: str, unit: str) -> str:
+    low, high = schema.get(f"min{what}"), schema.get(f"max{what}")
+    if high is not None:
+        return f" of {low or 0} to {high} {unit}"
+    return f" of at least {low} {unit.removesuffix('s') if low == 1 else unit}" if low else ""
+
+
+def _no_nul(schema: JsonSchema) -> str:
+    return " without NUL" if schema.get("pattern") == _NO_NUL else ""
