@@ -25,6 +25,7 @@ from hermes.cli.commands import (
     grants,
     inspect,
     keys,
+    logs,
     pairing,
     processes,
     reload,
@@ -33,6 +34,7 @@ from hermes.cli.commands import (
     status,
     storage,
     tail,
+    tools,
     trace,
     trust,
 )
@@ -55,8 +57,8 @@ _MAX_COMPLETIONS = 100  # sessions
 
 # Modules that add commands, in the order of `hermes --help`.
 _GROUPS = (
-    daemon, status, doctor, chat, inspect, tail, trace, answer, grants, keys, processes, control, reload,
-    dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, trust,
+    daemon, status, doctor, chat, inspect, tail, trace, answer, grants, keys, processes, control, reload, logs,
+    dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, tools, trust,
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ _RESUME = "`hermes chat -r SESSION` continues a session"
 _DAEMON = "`hermes daemon` runs the daemon in this terminal, `hermes service install` as a service"
 _CHECK = "`hermes doctor` checks the whole installation, `hermes status` the daemon"
 _EDIT = "`hermes config set KEY VALUE` or `hermes config edit`, then `hermes reload`"
-_LOGS = "the daemon's log is in `logs/` of its home (see `hermes status`); `hermes tail` prints events"
+_LOGS = "`hermes logs` prints the daemon's log, `hermes tail` events of sessions"
 _LIST = "`hermes sessions` lists sessions"
 _LIVE = "`hermes status` and `hermes sessions` show what runs, `hermes tail` prints events"
 _UPDATE = "update the checkout or package with the tool that installed it, then `hermes restart`"
@@ -36,16 +36,14 @@ MEANINGS: Final = {
     **dict.fromkeys(("auth", "key", "keys", "login"), "set model.api_key_file or model.api_key_env: " + _EDIT),
     **dict.fromkeys(("configure", "edit", "set", "settings"), _EDIT),
     **dict.fromkeys(("config list", "config ls"), "`hermes config show` prints every setting"),
-    **dict.fromkeys(("journal", "logs"), _LOGS),
+    **dict.fromkeys(("debug", "journal"), _LOGS),
     **dict.fromkeys(("history", "list", "ls", "sessions list", "sessions ls"), _LIST),
     **dict.fromkeys(("jobs", "monitor", "top", "watch"), _LIVE),
     **dict.fromkeys(("cost", "insights", "tokens", "usage"), "type /usage or /insights in `hermes chat`"),
     **dict.fromkeys(
         ("model", "models", "provider"), "type /model in `hermes chat` for one session; for all, " + _EDIT
     ),
-    **dict.fromkeys(
-        ("tool", "tools"), "the section `tools` of the configuration chooses the tools; see `hermes config show`"
-    ),
+    **dict.fromkeys(("tool", "toolset", "toolsets"), "`hermes tools` lists the tools and toggles them"),
     **dict.fromkeys(("self-update", "update", "upgrade"), _UPDATE),
     **dict.fromkeys(("init", "install", "onboard"), "`hermes setup PLATFORM` sets up a chat; for the rest, " + _EDIT),
     **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),

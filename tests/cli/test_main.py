@@ -20,8 +20,8 @@ from tests.cli.test_inspect import ACTOR, session
 COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
-    "reload", "dead-letters", "send", "pairing", "setup", "export", "import", "backup", "restore", "service",
-    "storage", "slack", "config", "trust", "completion",
+    "reload", "logs", "dead-letters", "send", "pairing", "setup", "export", "import", "backup", "restore",
+    "service", "storage", "slack", "config", "tools", "trust", "completion",
 ]  # fmt: skip
 
 

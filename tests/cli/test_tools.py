@@ -1,0 +1,32 @@
+"""`hermes tools`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hermes.cli.main import main
+from hermes.config.home import Home
+
+
+def test_tools_are_listed_and_toggled(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.config_file.write_text("# mine\n")
+    assert main(["tools", "disable", "web"]) == 0
+    assert home.config_file.read_text() == '# mine\n\ntools:\n  disabled: ["web"]\n'
+    capsys.readouterr()
+    assert main(["tools", "--json"]) == 0
+    (web,) = [each for each in json.loads(capsys.readouterr().out)["tools"] if each["toolset"] == "web"]
+    assert web == {
+        "tool": "web_fetch", "toolset": "web", "default": False, "api": False, "cli": False, "guest": False,
+    }  # fmt: skip
+    assert main(["tools", "enable", "web", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"changed": {"tools.disabled": []}, "apply_with": None}
+    assert main(["tools", "list"]) == 0
+    assert "web_fetch       web             yes" in capsys.readouterr().out
+
+
+def test_an_unknown_tool_is_refused_with_a_suggestion(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tools", "disable", "termnal"]) == 78
+    assert "did you mean terminal?" in capsys.readouterr().err
+    assert not home.config_file.exists()
