@@ -12,7 +12,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import actors, approvals, chats, daemon, processes, proxy, resets, sandbox, sessions, storage, turns
+from bench import (
+    actors,
+    approvals,
+    chats,
+    clients,
+    daemon,
+    processes,
+    proxy,
+    resets,
+    sandbox,
+    sessions,
+    storage,
+    turns,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,7 @@ BUDGETS = (
     Budget(what="sandbox: added time per command p50, ms", figure="sandbox.over_plain_ms", limit=15),
     Budget(what="approval policy: slowest everyday command, ms", figure="approvals.everyday_max_ms", limit=5),
     Budget(what="approval policy: 100,000 characters, ms", figure="approvals.huge_max_ms", limit=200),
+    Budget(what="500 concurrent openai clients: answered", figure="clients.answered", limit=500, at_most=False),
     Budget(what="durable appends, group commit / single commits", figure="storage.ratio", limit=20, at_most=False),
 )
 PARTS = {
@@ -74,6 +88,7 @@ PARTS = {
     "proxy": proxy.run,
     "sandbox": sandbox.run,
     "approvals": approvals.run,
+    "clients": clients.run,
 }
 
 

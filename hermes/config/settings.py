@@ -101,8 +101,8 @@ class ApiConfig:
     cors_origins: tuple[str, ...] = setting((), complaint=_origin_complaint, live=True)
     allowed_hosts: tuple[str, ...] = setting((), complaint=host_complaint)
     max_body_bytes: int = setting(8 * _MB, least=1024, most=1024 * _MB)
-    max_connections: int = setting(1024, least=1, most=1_000_000)
-    max_connections_per_peer: int = setting(64, least=1, most=1_000_000)
+    max_connections: int = setting(2048, least=1, most=1_000_000)
+    max_connections_per_peer: int = setting(0, least=0, most=1_000_000)
     header_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600)
     body_timeout_s: float = setting(30.0, least=_INSTANT_S, most=3600)
 

@@ -6,8 +6,10 @@ import asyncio
 import json
 import socket
 
+import pytest
+
 from hermes.adapters.openai_api.server import ApiServer
-from tests.adapters.conftest import KEY, PATIENCE_S, ApiHarness, ask, connect, iterate
+from tests.adapters.conftest import KEY, PATIENCE_S, ApiHarness, ask, connect, iterate, raw
 from tests.support.waiting import until
 
 GET = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode()
@@ -166,43 +168,109 @@ async def test_wrong_keys_do_not_lock_the_owner_out(world: ApiHarness) -> None:
         each.close()
 
 
-async def test_connection_with_a_key_counts_until_it_is_closed(world: ApiHarness) -> None:
+async def test_idle_connection_with_a_key_gives_way(world: ApiHarness) -> None:
     api = await world.api(max_connections_per_peer=2)
     known = [await connect(api) for _ in range(2)]
     for reader, writer in known:
         writer.write(GET)
         assert (await answer(reader)).startswith(b"HTTP/1.1 200")
-    third = await connect(api)
-    assert await closes(third[0])
-    for _, writer in (*known, third):
+    third, third_writer = await connect(api)
+    third_writer.write(GET)
+    assert (await answer(third)).startswith(b"HTTP/1.1 200")
+    assert await closes(known[0][0])
+    for _, writer in (*known, (third, third_writer)):
         writer.close()
-        await writer.wait_closed()
-    again = await connect(api)
-    again[1].write(GET)
-    assert (await answer(again[0])).startswith(b"HTTP/1.1 200")
-    again[1].close()
 
 
-async def test_the_limit_in_all_counts_every_peer(world: ApiHarness) -> None:
-    api = await world.api(max_connections=1, max_connections_per_peer=5)
-    reader, held = await connect(api)
-    held.write(GET)
-    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
-    reader, writer = await connect(api)
-    assert await closes(reader)
-    held.close()
-    writer.close()
-
-
-async def test_a_stranger_gives_way_where_all_places_are_taken(world: ApiHarness) -> None:
-    api = await world.api(max_connections=1, max_connections_per_peer=5)
-    stranger, held = await connect(api)
+async def test_request_beyond_the_limit_gets_a_503(world: ApiHarness) -> None:
+    """Both places are taken by requests that are being answered; health checks still pass."""
+    api = await world.api(max_connections_per_peer=2)
+    world.desk.hold()
+    busy = [await connect(api) for _ in range(2)]
+    for number, (_, writer) in enumerate(busy):
+        writer.write(_posted(ask()))
+        await until(lambda number=number: len(world.desk.submitted) == number + 1)  # type: ignore[misc]
     reader, writer = await connect(api)
     writer.write(GET)
+    refused = await answer(reader)
+    assert refused.startswith(b"HTTP/1.1 503")
+    head = refused.lower()
+    assert b"\r\nretry-after: 1\r\n" in head
+    assert b"\r\nconnection: close\r\n" in head
+    assert b"too_many_connections" in head
+    assert await closes(reader)
+    world.desk.unheld.set()
+    for reader, _ in busy:
+        assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    for _, each in (*busy, (reader, writer)):
+        each.close()
+
+
+async def test_connection_beyond_all_places_gets_a_503_without_a_request(world: ApiHarness) -> None:
+    api = await world.api(max_connections=1, max_connections_per_peer=5)
+    world.desk.hold()
+    reader, held = await connect(api)
+    held.write(_posted(ask()))
+    await until(lambda: world.desk.submitted)
+    refused, writer = await connect(api)
+    assert (await answer(refused)).startswith(b"HTTP/1.1 503")
+    world.desk.unheld.set()
     assert (await answer(reader)).startswith(b"HTTP/1.1 200")
-    assert await closes(stranger)
     held.close()
     writer.close()
+
+
+async def test_client_that_closes_its_side_after_the_request_gets_its_answer(world: ApiHarness) -> None:
+    api = await world.api()
+    world.desk.hold()
+    for request in (GET, _posted(ask()), _posted(ask(stream=True))):
+        reader, writer = await connect(api)
+        writer.write(request)
+        writer.write_eof()
+        world.desk.unheld.set()
+        async with asyncio.timeout(PATIENCE_S):
+            said = await reader.read()
+        assert said.startswith(b"HTTP/1.1 200")
+        assert b"world" in said or b"data" in said
+        writer.close()
+
+
+async def test_client_that_leaves_stops_its_turn_if_it_asked_for_that(world: ApiHarness) -> None:
+    api = await world.api()
+    world.desk.hold()
+    _, writer = await connect(api)
+    writer.write(_posted(ask()).replace(b"Host:", b"X-Hermes-Cancel-On-Disconnect: 1\r\nHost:", 1))
+    await until(lambda: world.desk.submitted)
+    writer.close()
+    await until(lambda: world.desk.stopped)
+
+
+@pytest.mark.parametrize("key", [KEY, "wrong"])
+async def test_body_is_asked_for_after_the_key_was_checked(api: ApiServer, key: str) -> None:
+    reader, writer = await connect(api)
+    head, body = _posted(ask()).replace(KEY.encode(), key.encode()).split(b"\r\n\r\n")
+    writer.write(head + b"\r\nExpect: 100-continue\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        first = await reader.readuntil(b"\r\n\r\n")
+    if key == KEY:
+        assert first == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(body)
+        assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    else:
+        assert first.startswith(b"HTTP/1.1 401")
+    writer.close()
+
+
+async def test_large_header_is_a_431(api: ApiServer) -> None:
+    said = await raw(api, GET.replace(b"Host:", b"X-Large: " + b"a" * 20_000 + b"\r\nHost:", 1))
+    assert b" 431 " in said.partition(b"\r\n")[0]
+    assert b"Server: hermes" in said
+    assert b"aaaa" not in said
+
+
+async def test_two_keys_in_one_request_are_refused(api: ApiServer) -> None:
+    said = await raw(api, GET.replace(b"Host:", b"Authorization: Bearer other\r\nConnection: close\r\nHost:", 1))
+    assert said.startswith(b"HTTP/1.1 400")
 
 
 async def test_stalled_reader_is_dropped_and_its_turn_continues(world: ApiHarness) -> None:

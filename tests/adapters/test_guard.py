@@ -142,7 +142,7 @@ async def test_a_preflight_needs_no_key_and_names_what_is_allowed(world: ApiHarn
         async with client.options("/v1/chat/completions", headers=asks) as response:
             assert response.status == 204
             allowed = response.headers["Access-Control-Allow-Headers"].split(", ")
-            assert response.headers["Access-Control-Allow-Methods"] == "GET, POST, DELETE"
+            assert response.headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
             assert response.headers["Access-Control-Allow-Origin"] == PAGE
         async with client.options(
             "/v1/chat/completions", headers=asks | {"Origin": "https://evil.example"}

@@ -38,6 +38,7 @@ class OwnerCheck:
     """Admission to the admin socket, and the check before its handlers."""
 
     def __init__(self, token: Secret) -> None:
+        self.refusal = b""
         self._uids = {os.getuid(), 0}
         self._token_hash = _hash(token.reveal())
         self._identity = PeerIdentity()
@@ -57,8 +58,15 @@ class OwnerCheck:
     def release(self, name: str) -> None:
         """Do nothing: the owner may open any number of connections."""
 
-    def set_busy(self, name: str, *, busy: bool) -> None: ...
-    def set_known(self, name: str) -> None: ...
+    def begin(self, _name: str) -> bool:
+        return True
+
+    def end(self, name: str) -> None: ...
+    def set_known(self, _name: str) -> bool:
+        return True
+
+    def set_following(self, _name: str) -> bool:
+        return True
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:

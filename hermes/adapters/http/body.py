@@ -12,7 +12,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from hermes.adapters.http.problem import refusal
 from hermes.domain.errors import BadInputError
@@ -36,6 +36,8 @@ async def read_json(request: web.Request, *, limit_bytes: int, timeout_s: float)
 async def read(request: web.Request, *, limit_bytes: int, timeout_s: float) -> bytes:
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise refusal(415, "unsupported_media_type", "Send the body uncompressed, without Content-Encoding.")
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise refusal(501, "unsupported_transfer_encoding", "The only Transfer-Encoding is chunked.", close=True)
     try:
         async with asyncio.timeout(timeout_s):
             return await _read(request, limit_bytes)
@@ -49,6 +51,7 @@ async def read(request: web.Request, *, limit_bytes: int, timeout_s: float) -> b
 async def _read(request: web.Request, limit_bytes: int) -> bytes:
     body = bytearray()
     if (request.content_length or 0) <= limit_bytes:
+        await ask_for_body(request)
         async for piece in request.content.iter_any():
             body += piece
             if len(body) > limit_bytes:
@@ -57,6 +60,19 @@ async def _read(request: web.Request, limit_bytes: int) -> bytes:
             return bytes(body)
     message = f"The body is larger than {limit_bytes:,} bytes."
     raise refusal(413, "request_too_large", message, close=True)
+
+
+async def continue_later(request: web.Request) -> None:
+    """Handle `Expect` of a request: the body is asked for after the checks of key and size."""
+    if request.headers.get("Expect", "").lower() != "100-continue":
+        raise refusal(417, "expectation_failed", "Only Expect: 100-continue is supported.")
+
+
+async def ask_for_body(request: web.Request) -> None:
+    """Send `100 Continue` to a client that waits for it."""
+    if request.headers.get("Expect") and request.version >= HttpVersion11 and not request.content.total_bytes:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer has not begun
 
 
 def parse(body: bytes) -> Any:

@@ -1,5 +1,6 @@
 """Client connection: timeouts and limits that aiohttp lacks, for slow, too many and lost clients.
 
+A client may close its side after a request: it still gets the answer, unless the answer is a stream that has begun.
 A request's head must arrive within `header_timeout_s` of its first byte (of the connection, for the first one). A
 client that reads nothing for `stall_timeout_s` is dropped. An admission decides immediately about a new connection.
 Handlers can wait for `lost`. Timers are those of the event loop: an idle connection costs one of them.
@@ -8,16 +9,16 @@ Handlers can wait for `lost`. Timers are those of the event loop: an idle connec
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from aiohttp import StreamReader, web
+from aiohttp import HttpVersion10, StreamReader, web
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
 from loguru import logger
 
 from hermes.adapters.http import problem
+from hermes.adapters.http.parameter import CANCEL_HEADER
+from hermes.adapters.http.peer_limit import RETRY_AFTER_S, TOO_MANY, ConnectionAdmission
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -26,108 +27,15 @@ KEEPALIVE_S = 75.0
 _END_OF_HEAD = b"\r\n\r\n"  # also of a chunked body
 
 
-class ConnectionAdmission(Protocol):
-    def admit(self, transport: asyncio.Transport) -> str | None:
-        """Return a name for the connection; None closes it without an answer."""
-
-    def release(self, name: str) -> None: ...
-    def set_busy(self, name: str, *, busy: bool) -> None:
-        """Note if a request on it is being answered."""
-
-    def set_known(self, name: str) -> None:
-        """Note that a request on it had a valid key."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Stranger:
-    peer: str
-    transport: asyncio.Transport
-    busy: bool = False
-
-
-class PeerLimit:
-    """Connection limits in all and per address, so that idle unauthenticated clients cannot lock out others.
-
-    Connections without a valid key so far are a separate pool per address. It is as large as the other pool: a
-    client may open all its connections before its first request. In a full pool a new connection replaces the oldest
-    idle one.
-    """
-
-    def __init__(self, *, in_all: int, per_peer: int) -> None:
-        self._in_all = in_all
-        self._per_peer = per_peer
-        self._strangers: dict[str, _Stranger] = {}  # oldest first
-        self._strangers_of: Counter[str] = Counter()
-        self._known: dict[str, str] = {}  # address of each
-        self._known_of: Counter[str] = Counter()
-        self._numbers = itertools.count()
-        self._quiet_until = 0.0
-
-    def admit(self, transport: asyncio.Transport) -> str | None:
-        address = transport.get_extra_info("peername")
-        peer = str(address[0]) if address else ""
-        if not self._has_room(peer):
-            self._complain(peer)
-            return None
-        name = str(next(self._numbers))
-        self._strangers[name] = _Stranger(peer=peer, transport=transport)
-        self._strangers_of[peer] += 1
-        return name
-
-    def release(self, name: str) -> None:
-        if (stranger := self._strangers.pop(name, None)) is not None:
-            _decrease(self._strangers_of, stranger.peer)
-        elif (peer := self._known.pop(name, None)) is not None:
-            _decrease(self._known_of, peer)
-
-    def set_busy(self, name: str, *, busy: bool) -> None:
-        if (stranger := self._strangers.get(name)) is not None:
-            stranger.busy = busy
-
-    def set_known(self, name: str) -> None:
-        if (stranger := self._strangers.get(name)) is not None:
-            self.release(name)
-            self._known[name] = stranger.peer
-            self._known_of[stranger.peer] += 1
-
-    def _has_room(self, peer: str) -> bool:
-        if self._known_of[peer] >= self._per_peer:
-            return False
-        if self._strangers_of[peer] >= self._per_peer and not self._evict(peer):
-            return False
-        return len(self._strangers) + len(self._known) < self._in_all or self._evict()
-
-    def _evict(self, peer: str | None = None) -> bool:
-        """Drop the oldest idle unauthenticated connection, optionally of one address. False: there is none."""
-        for name, each in self._strangers.items():
-            if not each.busy and peer in (None, each.peer):
-                self.release(name)
-                each.transport.abort()
-                return True
-        return False
-
-    def _complain(self, peer: str) -> None:
-        """Log at most once a minute."""
-        now = asyncio.get_running_loop().time()
-        if now >= self._quiet_until:
-            self._quiet_until = now + 60
-            here = self._strangers_of[peer] + self._known_of[peer]
-            in_all = len(self._strangers) + len(self._known)
-            logger.warning("http: too many connections: {} in all, {} from {}", in_all, here, peer)
-
-
-def _decrease(counted: Counter[str], peer: str) -> None:
-    counted[peer] -= 1
-    if not counted[peer]:
-        del counted[peer]
-
-
 class Connection(web.RequestHandler):
     __slots__ = (
+        "_answers_after_eof",
         "_body",
         "_busy",
+        "_done",
         "_door",
         "_half",
+        "_half_closed",
         "_head_timer",
         "_header_timeout_s",
         "_name",
@@ -153,6 +61,9 @@ class Connection(web.RequestHandler):
         self._wire: asyncio.Transport | None = None
         self._busy = False
         self._body: StreamReader = EMPTY_PAYLOAD  # body of the last request
+        self._answers_after_eof = True
+        self._half_closed = False
+        self._done = 0  # answered requests
         self._half = False  # a part of the next head has arrived
         self._header_timeout_s = header_timeout_s
         self._stall_timeout_s = stall_timeout_s
@@ -163,7 +74,7 @@ class Connection(web.RequestHandler):
         self._wire = cast("asyncio.Transport", transport)
         self._name = self._door.admit(self._wire)
         if self._name is None:
-            self._wire.abort()
+            self._refuse()
             return
         super().connection_made(transport)
         self._await_head()
@@ -189,19 +100,45 @@ class Connection(web.RequestHandler):
         end = len(data) - (self._body.total_bytes - taken)  # end of the data that is not the last body
         self._half = end > 0 and not data.endswith(_END_OF_HEAD, 0, end)
 
-    def is_known(self) -> None:
-        """Note that a request on it had a valid key."""
-        if self._name is not None:
-            self._door.set_known(self._name)
+    def eof_received(self) -> bool | None:  # type: ignore[override]  # asyncio uses the value, aiohttp returns none
+        """Keep a connection open whose client has sent its whole request and closes its side only."""
+        waits = self._request_count > self._done and self._body.is_eof()
+        if not waits or not self._answers_after_eof:
+            return None
+        self._half_closed = True
+        self.close()  # after this answer
+        return True
 
-    def request_began(self) -> None:
-        self._set_busy(busy=True)
+    def is_known(self) -> None:
+        """Note that a request on it had a valid key. Raises ProblemError if there are too many connections."""
+        if self._name is not None and not self._door.set_known(self._name):
+            raise too_many_connections()
+
+    def follows(self) -> None:
+        """Note that the request follows events. Raises ProblemError if there are too many followers."""
+        if self._name is not None and not self._door.set_following(self._name):
+            raise too_many_connections()
+
+    def streams(self) -> None:
+        """Note that the answer is a stream: from now on a client that closes its side has left."""
+        self._answers_after_eof = False
+
+    def request_began(self, request: web.BaseRequest) -> None:
+        """Take a place for a request. Raises ProblemError if there is none, or if its client has left."""
+        self._busy = True
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+        if self._name is not None and not self._door.begin(self._name):
+            raise too_many_connections()
+        self._answers_after_eof = CANCEL_HEADER not in request.headers
+        if self._half_closed and not self._answers_after_eof:
+            self._drop("left, and wants its request to be stopped then")
 
     def request_ended(self) -> None:
-        self._set_busy(busy=False)
+        self._busy = False
+        if self._name is not None:
+            self._door.end(self._name)
         if self._half and not self._messages and self._head_timer is None:
             self._await_head()  # the next head arrived during the last request
 
@@ -224,7 +161,9 @@ class Connection(web.RequestHandler):
         """Answer errors that never reached a handler. The base class would show tracebacks in debug mode."""
         if request.writer.output_size > 0 or self.lost.done():
             raise ConnectionError("a part of another answer was sent, or the client is gone")
-        if status == 400:
+        if isinstance(exc, LineTooLong):
+            said = problem.Problem(status=431, code="header_too_large", message="A header is larger than 8 KiB.")
+        elif status == 400:
             detail = (message or "").partition("\n")[0].rstrip(":")
             said = problem.Problem(
                 status=400, code="invalid_http", message=f"The request is not valid HTTP: {detail}"
@@ -232,6 +171,7 @@ class Connection(web.RequestHandler):
         else:
             said = problem.of_error(exc if isinstance(exc, Exception) else RuntimeError("no exception given"))
         response = said.response()
+        response.headers["Server"] = "hermes"
         response.force_close()
         return response
 
@@ -241,12 +181,17 @@ class Connection(web.RequestHandler):
         """Translate refusals of the framework, such as an unknown expectation."""
         if isinstance(resp, web.HTTPException):
             resp = problem.of_error(resp).response()
+        resp.headers.setdefault("Server", "hermes")
+        self._done += 1
         return await super().finish_response(request, resp, start_time)
 
-    def _set_busy(self, *, busy: bool) -> None:
-        self._busy = busy
-        if self._name is not None:
-            self._door.set_busy(self._name, busy=busy)
+    def _refuse(self) -> None:
+        assert self._wire is not None
+        if self._door.refusal:
+            self._wire.write(self._door.refusal)
+            self._wire.close()
+        else:
+            self._wire.abort()
 
     def _await_head(self) -> None:
         self._head_timer = self._loop.call_later(
@@ -265,12 +210,21 @@ def connection_of(request: web.BaseRequest) -> Connection:
     return connection
 
 
+def too_many_connections() -> problem.ProblemError:
+    message = "Too many connections from this address or in all. Nothing was stored; try again later."
+    return problem.ProblemError(
+        problem.Problem(status=503, code=TOO_MANY, message=message, retry_after_s=RETRY_AFTER_S, close=True)
+    )
+
+
 @web.middleware
 async def watch_heads(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Outermost middleware: the request head is complete when it runs."""
     connection = connection_of(request)
-    connection.request_began()
     try:
+        connection.request_began(request)
+        if request.version < HttpVersion10:
+            raise problem.refusal(505, "http_version_not_supported", "Use HTTP/1.1.", close=True)
         return await handler(request)
     finally:
         connection.request_ended()

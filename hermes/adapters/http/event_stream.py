@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from hermes.adapters.http import presentation
+from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.problem import Problem
 
 PIECE_BYTES: Final = 32 << 10
@@ -91,6 +92,7 @@ STREAM = web.RequestKey("event_stream", EventStream)
 async def open_stream(request: web.Request) -> EventStream:
     """Start a stream. Later errors of the request become events of it."""
     stream = EventStream(request.app[TURNSTILE])
+    connection_of(request).streams()
     await stream.response.prepare(request)
     request[STREAM] = stream
     return stream

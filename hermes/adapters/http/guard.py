@@ -41,7 +41,13 @@ _SEND_THE_KEY = (
     "Send the API key as `Authorization: Bearer KEY`. It is in the file api.key of Hermes' home, or where "
     "HERMES_API_KEY or api.key_file point; `hermes keys create` creates keys for others."
 )
-_EXPOSED_HEADERS = (parameter.SESSION_HEADER, parameter.TURN_HEADER, parameter.REPLAY_HEADER, "Retry-After")
+_EXPOSED_HEADERS = (
+    parameter.SESSION_HEADER,
+    parameter.TURN_HEADER,
+    parameter.REPLAY_HEADER,
+    "Retry-After",
+    "X-Should-Retry",
+)
 
 
 class RequestGuard:
@@ -84,7 +90,7 @@ class RequestGuard:
 
     async def _check_key(self, request: web.Request) -> None:
         """Check the owner's key or a named key. A named key is stored in the request."""
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        scheme, _, given = (parameter.header(request, "Authorization") or "").partition(" ")
         given = given.strip()
         if scheme.lower() != "bearer" or not given:
             raise _unauthorized("invalid_api_key", _SEND_THE_KEY)
@@ -106,7 +112,7 @@ class RequestGuard:
             name.strip() for name in asked if re.fullmatch(r"\s*x-stainless-[a-z-]+\s*", name, re.IGNORECASE)
         ]
         headers = {
-            "Access-Control-Allow-Methods": "GET, POST, DELETE",
+            "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
             "Access-Control-Allow-Headers": ", ".join([*_ALLOWED_HEADERS, *stainless]),
             "Access-Control-Max-Age": "600",
         }

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from hermes.adapters.http.connection import Connection, ConnectionAdmission
+from hermes.adapters.http.connection import Connection
+from hermes.adapters.http.peer_limit import ConnectionAdmission
 from hermes.domain.errors import StoppingError
 from hermes.system import own_ports
 

@@ -98,7 +98,10 @@ def json_response(value: Any, status: int = 200) -> web.Response:
 def application(routes: list[web.RouteDef], *guards: Middleware) -> web.Application:
     app = web.Application(middlewares=[watch_heads, answer_problems, *guards])
     app[TURNSTILE] = Turnstile()
-    app.add_routes(routes)
+    app.add_routes(
+        web.RouteDef(each.method, each.path, each.handler, {**each.kwargs, "expect_handler": body.continue_later})
+        for each in routes
+    )
     app.on_response_prepare.append(_add_headers)
     return app
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.adapters.http.connection import PeerLimit, connection_of, watch_heads
+from hermes.adapters.http.connection import connection_of, watch_heads
 from hermes.adapters.http.listener import Lifetime, Listener, until
+from hermes.adapters.http.peer_limit import PeerLimit
 
 MAX_BODY_BYTES = 1 << 20
 MAX_CONNECTIONS = 256  # a proxy in front has one address

@@ -10,10 +10,10 @@ from dataclasses import field
 
 from aiohttp import web
 
-from hermes.adapters.http.connection import PeerLimit
 from hermes.adapters.http.guard import RequestGuard
 from hermes.adapters.http.key_scope import KeyScope
 from hermes.adapters.http.listener import Lifetime, Listener
+from hermes.adapters.http.peer_limit import PeerLimit
 from hermes.adapters.http.service import Service, application
 from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
@@ -48,8 +48,8 @@ class ApiSettings:
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     max_body_bytes: int = 8 * 2**20
-    max_connections: int = 1024
-    max_connections_per_peer: int = 64
+    max_connections: int = 2048
+    max_connections_per_peer: int = 0  # 0: the defaults of PeerLimit
     header_timeout_s: float = 10
     body_timeout_s: float = 30
     stall_timeout_s: float = 30

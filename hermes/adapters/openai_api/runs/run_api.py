@@ -159,6 +159,7 @@ class RunApi:
             if is_last(records[-1]) and place_of(records[-1]) == after:
                 return web.Response(status=204)  # no more events: stops clients that reconnect automatically
             known = after if after is not None and after in set(map(place_of, records)) else None
+            connection_of(request).follows()
             events = _RunEventStream(token.text(RUN), await open_stream(request), known, shared.frames)
             lost, lifetime = connection_of(request).lost, service.lifetime
             is_over = await until(events.all(follower), lost, lifetime.leaving)
