@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
+from hermes.cli.answered import only_match
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.cli.output import print_text
 from hermes.domain.errors import AlreadyRunningError, HermesError, NotRunningError, UnknownSessionError
@@ -30,7 +31,6 @@ _PAGE = 100
 _MAX_SEARCHED = 1000  # sessions, when only the first characters of an id are given
 _BUSY_S = 1.0  # longer than a daemon's start, and than most stops
 _POLL_S = 0.05
-_MAX_NAMED = 5  # ids in the error for an ambiguous prefix
 
 
 class Records(Protocol):
@@ -249,12 +249,7 @@ def resolve_id(records: Records, given: str) -> str:
     if _WHOLE_ID.fullmatch(given) or _is_known(records, given):
         return given
     found = [session["id"] for session in recent(records, _MAX_SEARCHED) if _begins(session["id"], given)]
-    if len(found) > 1:
-        more = ", …" if len(found) > _MAX_NAMED else ""
-        raise HermesError(
-            f"{given} is ambiguous: it could be {', '.join(found[:_MAX_NAMED])}{more}; type more characters"
-        )
-    return found[0] if found else given  # the daemon refuses an unknown id
+    return only_match(found, given) or given  # the daemon refuses an unknown id
 
 
 def _last(records: Records) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, print_text, printable
+from hermes.cli.answered import asks_session, path_of
+from hermes.cli.output import one_line, print_text, printable
 from hermes.cli.parser import add_session
 from hermes.domain.errors import HermesError
 
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
+    from hermes.cli.answered import Answer
     from hermes.cli.client import AdminClient
-    from hermes.cli.parser import Commands
+    from hermes.cli.parser import Commands, Run
 
 _SESSION = "20260102_030405_1a2b3c4d"
 _ALLOWED = {
@@ -67,24 +69,17 @@ def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return _send(lambda args: args.span, lambda args: _ALLOWED[args.span], permits=True)(args, environ)
 
 
-def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+@asks_session
+def _show(_args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     """Print the whole call that needs approval. A shortened question can be answered after this."""
     from hermes.cli.chat.conversation import send
-    from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import resolve_session
 
-    client = connect(environ)
-    session = resolve_session(client, args.session)
-    pending = client.get(f"/api{session_path(session)}").get("pending")
+    pending = client.get(path_of("api", "sessions", session)).get("pending")
     if pending is None or pending["kind"] == "question":
         raise HermesError(f"session {session} does not wait for an approval")
-    if args.json:
-        print_json(pending)
-    else:
-        print_text(printable(pending["question"]))
     if _SHOW in pending["choices"]:
         send(client, session, "answer", {"answer": _SHOW, "call_id": pending["call_id"]})
-    return 0
+    return pending, lambda: print_text(printable(pending["question"]))
 
 
 def _send(
@@ -92,34 +87,27 @@ def _send(
     said_of: Callable[[argparse.Namespace], str],
     *,
     permits: bool = False,
-) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
+) -> Run:
     """Return a command that sends an answer. `permits`: it answers an approval, not a question."""
 
-    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    @asks_session
+    def run(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
         from hermes.cli.chat.conversation import send
-        from hermes.cli.client import connect
-        from hermes.cli.session_lookup import resolve_session
 
-        client = connect(environ)
-        session = resolve_session(client, args.session)
         call = _permission(client, session) if permits else {}
         reply = send(client, session, "answer", {"answer": answer_of(args), **call})
-        if args.json:
-            print_json(reply)
-        else:
-            done = said_of(args).format(id=session)
-            print_text(one_line(f"{done}. The turn continues; `hermes show {session}` shows its answer."))
-        return 0
+        done = said_of(args).format(id=session)
+        return reply, f"{done}. The turn continues; `hermes show {session}` shows its answer."
 
     return run
 
 
 def _permission(client: AdminClient, session: str) -> dict[str, str]:
     """Return the id of the call that needs approval, so that no other one is answered. Raises for a question."""
-    from hermes.cli.client import AdminError, session_path
+    from hermes.cli.client import AdminError
 
     try:
-        pending = client.get(f"/api{session_path(session)}").get("pending")
+        pending = client.get(path_of("api", "sessions", session)).get("pending")
     except AdminError:  # sending the answer reports it
         return {}
     if pending is None:

@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes.cli.answered import confirms
 from hermes.cli.output import count, moment, one_line, print_json, print_table, print_text, size
 from hermes.cli.parser import add_file
 from hermes.domain.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
@@ -209,11 +210,7 @@ def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Call
         print_text("The configuration in the backup differs from the current one:")
         for line in diff:
             print_text("  " + one_line(line))
-        try:
-            return input("Use the one in the backup? [y/N] ").strip().lower() in ("y", "yes")
-        except EOFError:
-            print()
-            return False
+        return confirms("Use the one in the backup?")
 
     return wants
 

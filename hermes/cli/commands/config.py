@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.cli.answered import show
 from hermes.cli.commands.config_edit import add_edits
 from hermes.cli.output import print_json, print_text
 from hermes.cli.parser import Commands
@@ -179,8 +180,4 @@ def _path(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.config.home import Home
 
     path = str(Home.from_environ(environ).config_file)
-    if args.json:
-        print_json({"path": path})
-    else:
-        print(path)
-    return 0
+    return show(args, {"path": path}, path)

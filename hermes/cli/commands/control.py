@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hermes.cli.answered import asks_session, confirms, path_of
 from hermes.cli.daemon_stop import background_pids, processes_run, restart_daemon, stop_daemon
-from hermes.cli.output import count, one_line, print_json, print_text
+from hermes.cli.output import count, one_line, print_text
 from hermes.cli.parser import add_session, seconds
 from hermes.domain.errors import HermesError
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
+    from hermes.cli.answered import Answer
     from hermes.cli.client import AdminClient
-    from hermes.cli.parser import ArgumentParser, Commands
+    from hermes.cli.parser import ArgumentParser, Commands, Run
 
 _SESSION = "20260102_030405_1a2b3c4d"
 _CLOSED = ("ended", "suspended")
@@ -110,19 +112,12 @@ def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return restart_daemon(args, Home.from_environ(environ))
 
 
-def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import resolve_session
-
-    client = connect(environ)
-    path = session_path(resolve_session(client, args.session))
+@asks_session
+def _stop_turn(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
+    path = path_of("sessions", session)
     before = client.get(path, tail=0)["session"]
     answer = client.post(f"{path}/stop", {"reason": args.reason})
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(one_line(_stopped(before, answer["session"])))
-    return 0
+    return answer, _stopped(before, answer["session"])
 
 
 def _stopped(before: Mapping[str, Any], session: Mapping[str, Any]) -> str:
@@ -136,88 +131,59 @@ def _stopped(before: Mapping[str, Any], session: Mapping[str, Any]) -> str:
     return f"Stopped {what} of {session['id']}{follows}; {waiting}."
 
 
-def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
-    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        from hermes.cli.client import connect, session_path
-        from hermes.cli.session_lookup import resolve_session
-
-        client = connect(environ)
-        path = session_path(resolve_session(client, args.session))
+def _change(verb: str) -> Run:
+    @asks_session
+    def run(args: argparse.Namespace, client: AdminClient, name: str) -> Answer:
+        path = path_of("sessions", name)
         heir = _heir(client, path) if verb == "resume" else ""
         answer = client.post(f"{path}/{verb}", {"reason": args.reason})
-        if args.json:
-            print_json({**answer, "took_over": heir} if heir else answer)
-            return 0
         session = answer["session"]
         if heir:
             chat = "" if session["platform"] in _WITHOUT_A_CHAT else _CHAT.format(**session)
-            print_text(one_line(_BESIDE.format(heir=heir, chat=chat, **session)))
-            return 0
+            return {**answer, "took_over": heir}, _BESIDE.format(heir=heir, chat=chat, **session)
         left = len(background_pids(client, session["id"])) if session["phase"] in _CLOSED else 0
         on = f" {processes_run(left)} on; `hermes ps --running` lists them." if left else ""
-        print_text(one_line(_CHANGED[verb].format(**session) + on))
-        return 0
+        return answer, _CHANGED[verb].format(**session) + on
 
     return run
 
 
 def _heir(client: AdminClient, path: str) -> str:
     """Return the session that replaced a suspended one; empty if there is none."""
-    from hermes.cli.client import AdminError, session_path
+    from hermes.cli.client import AdminError
 
     try:
         left = client.get(path, tail=0, exact=1)["session"]["successor"]
-        return str(client.get(session_path(left), tail=0)["session"]["id"]) if left else ""
+        return str(client.get(path_of("sessions", left), tail=0)["session"]["id"]) if left else ""
     except AdminError as error:
         if error.status != 404:
             raise
         return ""  # deleted since, or unknown: then the resume request is refused
 
 
-def _compress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+@asks_session
+def _compress(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     from hermes.cli.chat.conversation import send
-    from hermes.cli.client import connect
-    from hermes.cli.session_lookup import resolve_session
 
-    client = connect(environ)
-    session = resolve_session(client, args.session)
     answer = send(client, session, "compress", {"topic": " ".join(args.topic)} if args.topic else {})
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(
-            one_line(
-                f"Summarising {session}; new messages wait until it is done. `hermes why {session}` shows its state."
-            )
-        )
-    return 0
+    state = f"`hermes why {session}` shows its state"
+    return answer, f"Summarising {session}; new messages wait until it is done. {state}."
 
 
-def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect, session_path
-    from hermes.cli.session_lookup import resolve_session
-
-    client = connect(environ)
-    session = resolve_session(client, args.session)
+@asks_session
+def _delete(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     if not args.yes and not _is_confirmed(_family(client, session)):
         raise HermesError(f"nothing was deleted; `hermes delete {session} --yes` deletes without asking")
-    answer = client.delete(session_path(session))
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(f"Deleted the conversation of {one_line(session)}.")
-    return 0
+    return client.delete(path_of("sessions", session)), f"Deleted the conversation of {session}."
 
 
 def _family(client: AdminClient, session: str) -> list[Mapping[str, Any]]:
     """Return the sessions that a deletion covers, oldest first. The open origin of a branch is not among them."""
-    from hermes.cli.client import session_path
-
     known: dict[str, Mapping[str, Any]] = {}
 
     def fetch(name: str) -> Mapping[str, Any]:
         if name not in known:
-            known[name] = client.get(session_path(name), tail=0, exact=1)["session"]
+            known[name] = client.get(path_of("sessions", name), tail=0, exact=1)["session"]
         return known[name]
 
     family: dict[str, Mapping[str, Any]] = {}
@@ -254,8 +220,4 @@ def _is_confirmed(family: list[Mapping[str, Any]]) -> bool:
     for each in family:
         about = f" {each['title']}" if each.get("title") else ""
         print_text("  " + one_line(f"{each['id']} ({each['phase']}, {count(each['messages'], 'message')}){about}"))
-    try:
-        return input("This cannot be undone. Delete it? [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        print()
-        return False
+    return confirms("This cannot be undone. Delete it?")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import ago, one_line, print_json, print_table
+from hermes.cli.answered import asks_daemon, only_match, path_of, reads_records
+from hermes.cli.output import ago, print_table
 from hermes.cli.parser import Commands
-from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from hermes.cli.answered import Answer
     from hermes.cli.client import AdminClient
-
-_MAX_NAMED = 5  # ids in the error for an ambiguous prefix
+    from hermes.cli.session_lookup import Records
 
 
 def add_commands(commands: Commands) -> None:
@@ -31,30 +32,20 @@ def add_commands(commands: Commands) -> None:
     replay.add_argument("id", metavar="ID", help="id as listed by `hermes dead-letters`, or its first characters")
 
 
-def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import open_records
+@reads_records
+def _dead_letters(_args: argparse.Namespace, records: Records) -> Answer:
+    answer = records.dead_letters()
+    letters = answer["dead_letters"]
+    return answer, partial(_print, letters) if letters else "There are no dead letters."
 
-    with open_records(environ) as records:
-        answer = records.dead_letters()
-    if args.json:
-        print_json(answer)
-    elif answer["dead_letters"]:
-        rows = [
-            [
-                letter["id"],
-                ago(letter["at"]),
-                _what(letter),
-                letter["session"] or "-",
-                letter["turn"] or "-",
-                letter["problem"],
-            ]
-            for letter in answer["dead_letters"]
-        ]
-        columns = ["ID", "SET ASIDE", "WHAT", "SESSION", "TURN", "PROBLEM"]
-        print_table(columns, rows, drop=("TURN", "SET ASIDE", "SESSION"))
-    else:
-        print("There are no dead letters.")
-    return 0
+
+def _print(letters: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [each["id"], ago(each["at"]), _what(each), each["session"] or "-", each["turn"] or "-", each["problem"]]
+        for each in letters
+    ]
+    columns = ["ID", "SET ASIDE", "WHAT", "SESSION", "TURN", "PROBLEM"]
+    print_table(columns, rows, drop=("TURN", "SET ASIDE", "SESSION"))
 
 
 def _what(letter: Mapping[str, Any]) -> str:
@@ -65,30 +56,11 @@ def _what(letter: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (f"{letter['kind']} to {place['platform']}", place["chat"], place["thread"])))
 
 
-def _replay(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import quote
-
-    from hermes.cli.client import connect
-
-    client = connect(environ)
-    letter = _meant(client, args.id)
-    answer = client.post(f"/dead-letters/{quote(letter, safe='')}/replay")
-    if args.json:
-        print_json(answer)
-    else:
-        again = (
-            "is being delivered again" if answer.get("handling") == "delivering" else "was given to its session again"
-        )
-        print(f"{one_line(letter)} {again}.")
-    return 0
-
-
-def _meant(client: AdminClient, given: str) -> str:
-    """Return the id of the dead letter that `given` is, or begins."""
-    known = [letter["id"] for letter in client.get("/dead-letters")["dead_letters"]]
-    found = [each for each in known if each.startswith(given)]
-    if given in known or not found:
-        return given  # the daemon refuses an unknown id
-    if len(found) > 1:
-        raise HermesError(f"{given} is ambiguous: it could be {', '.join(found[:_MAX_NAMED])}; type more characters")
-    return str(found[0])
+@asks_daemon
+def _replay(args: argparse.Namespace, client: AdminClient) -> Answer:
+    known = [each["id"] for each in client.get("/dead-letters")["dead_letters"]]
+    found = [args.id] if args.id in known else [each for each in known if each.startswith(args.id)]
+    letter = only_match(found, args.id) or args.id  # the daemon refuses an unknown id
+    answer = client.post(path_of("dead-letters", letter, "replay"))
+    again = "is being delivered again" if answer.get("handling") == "delivering" else "was given to its session again"
+    return answer, f"{letter} {again}."

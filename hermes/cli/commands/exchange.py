@@ -13,7 +13,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from hermes.cli.output import count, one_line, print_json, print_text
+from hermes.cli.answered import show
+from hermes.cli.output import count, one_line, print_text
 from hermes.cli.parser import add_file, add_session
 from hermes.domain.errors import HermesError, NotRunningError
 
@@ -158,12 +159,7 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             report = client.post("/store/import", {"path": str(path), "trust": args.trust}, timeout_s=None)
         except NotRunningError:
             report = _import_directly(home, path, environ, trust=args.trust)
-    if args.json:
-        print_json(report)
-        return 0
-    for line in _report_lines(report):
-        print_text(one_line(line))
-    return 0
+    return show(args, report, list(_report_lines(report)))
 
 
 @contextmanager

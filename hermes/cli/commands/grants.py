@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, print_text
+from hermes.cli.answered import asks_daemon, path_of
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+
+    from hermes.cli.answered import Answer
+    from hermes.cli.client import AdminClient
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,28 +28,13 @@ def add_commands(commands: Commands) -> None:
     withdraw.add_argument("kind", metavar="KIND", help="kind as listed by `hermes grants`")
 
 
-def _grants(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    answer = connect(environ).get("/grants")
-    if args.json:
-        print_json(answer)
-    elif answer["grants"]:
-        for kind in answer["grants"]:
-            print_text(one_line(kind))
-    else:
-        print_text("There are no permanent grants.")
-    return 0
+@asks_daemon
+def _grants(_args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.get("/grants")
+    return answer, answer["grants"] or "There are no permanent grants."
 
 
-def _withdraw(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import quote
-
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post(f"/grants/{quote(args.kind, safe='')}/withdraw")
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(one_line(f"Withdrawn: commands of kind {args.kind} need approval again."))
-    return 0
+@asks_daemon
+def _withdraw(args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.post(path_of("grants", args.kind, "withdraw"))
+    return answer, f"Withdrawn: commands of kind {args.kind} need approval again."

@@ -6,24 +6,15 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import (
-    ago,
-    count,
-    duration,
-    moment,
-    one_line,
-    print_json,
-    print_table,
-    print_text,
-    printable,
-    shortened,
-)
+from hermes.cli.answered import reads_records, show
+from hermes.cli.output import ago, count, duration, moment, one_line, print_table, print_text, printable, shortened
 from hermes.cli.parser import add_session, positive, whole
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from hermes.cli.answered import Answer
     from hermes.cli.parser import ArgumentParser, Commands
     from hermes.cli.session_lookup import Records
 
@@ -64,15 +55,15 @@ def add_commands(commands: Commands) -> None:
     )
     _add_limit(sessions, f"how many to list (default: {_SESSIONS})")
     sessions.add_argument("--waiting", action="store_true", help="only sessions that wait for a person's answer")
-    show = commands.add(
+    shows = commands.add(
         "show",
         _show,
         "Show one session: state and reason, lineage, counters, and the end of the transcript.",
         examples=f"  hermes show {_SESSION}\n  hermes show 1a2b --tail 50\n  hermes show -",
         json=True,
     )
-    add_session(show)
-    show.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages to show (default: 10)")
+    add_session(shows)
+    shows.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages to show (default: 10)")
     why = commands.add(
         "why",
         _why,
@@ -81,7 +72,7 @@ def add_commands(commands: Commands) -> None:
         json=True,
     )
     add_session(why)
-    for parser in (show, why):
+    for parser in (shows, why):
         parser.add_argument(
             "--exact", action="store_true", help="show this exact session, do not follow its successor"
         )
@@ -106,11 +97,7 @@ def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
         return show_processes(args, client, resets=info.get("resets", True))
     actors = client.get("/actors")["actors"][: args.limit]
-    if args.json:
-        print_json({"actors": actors})
-    else:
-        _print_actors(actors)
-    return 0
+    return show(args, {"actors": actors}, lambda: _print_actors(actors))
 
 
 def _print_actors(actors: list[dict[str, Any]]) -> None:
@@ -133,23 +120,18 @@ def _print_actors(actors: list[dict[str, Any]]) -> None:
     print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"), alarm="LAST ERROR", numbers=numbers)
 
 
-def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import open_records, recent
+@reads_records
+def _sessions(args: argparse.Namespace, records: Records) -> Answer:
+    from hermes.cli.session_lookup import recent
 
-    with open_records(environ) as records:
-        limit, only_waiting = args.limit or _SESSIONS, getattr(args, "waiting", False)
-        sessions = _waiting(records, limit) if only_waiting else list(recent(records, limit))
-        if args.json:
-            print_json({"sessions": sessions})
-        elif sessions:
-            _print_sessions(records, sessions, only_waiting=only_waiting)
-            if only_waiting:
-                print_text("`hermes approve ID show` prints the whole command that needs approval.")
-        elif only_waiting:
-            print("No session waits for an answer.")
-        else:
-            print("There are no sessions yet; `hermes chat` starts one.")
-    return 0
+    limit, only_waiting = args.limit or _SESSIONS, getattr(args, "waiting", False)
+    sessions = _waiting(records, limit) if only_waiting else list(recent(records, limit))
+    if sessions:
+        return {"sessions": sessions}, lambda: _print_sessions(records, sessions, only_waiting=only_waiting)
+    none = (
+        "No session waits for an answer." if only_waiting else "There are no sessions yet; `hermes chat` starts one."
+    )
+    return {"sessions": sessions}, none
 
 
 def _waiting(records: Records, limit: int) -> list[dict[str, Any]]:
@@ -182,6 +164,8 @@ def _print_sessions(records: Records, sessions: list[dict[str, Any]], *, only_wa
     if only_waiting:
         columns, drop = [*columns, "WAITS FOR"], (*drop, "ABOUT")
     print_table(columns, rows, drop=drop, numbers=("ACTIVE", "MESSAGES", "TURNS", "QUEUED"))
+    if only_waiting:
+        print_text("`hermes approve ID show` prints the whole command that needs approval.")
 
 
 def _phase(session: Mapping[str, Any]) -> str:
@@ -194,14 +178,15 @@ def _phase(session: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------- one session
 
 
-def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import open_records, resolve_id
+@reads_records
+def _show(args: argparse.Namespace, records: Records) -> Answer:
+    from hermes.cli.session_lookup import resolve_id
 
-    with open_records(environ) as records:
-        view = records.view(resolve_id(records, args.session), tail=args.tail, exact=args.exact)
-    if args.json:
-        print_json(view)
-        return 0
+    view = records.view(resolve_id(records, args.session), tail=args.tail, exact=args.exact)
+    return view, lambda: _print_session(view)
+
+
+def _print_session(view: Mapping[str, Any]) -> None:
     for name, value in _facts(view):
         print_text(f"{name + ':':<11} {one_line(value)}", indent=" " * 12)
     print_text("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
@@ -210,7 +195,6 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         more = message.get("by") or message.get("answered")
         print(f"\n{moment(message['at'])}  {who}{f' ({one_line(more)})' if more else ''}")
         print_text(_content(message))
-    return 0
 
 
 def _content(message: Mapping[str, Any]) -> str:
@@ -245,13 +229,9 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _why(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import open_records, resolve_id
+@reads_records
+def _why(args: argparse.Namespace, records: Records) -> Answer:
+    from hermes.cli.session_lookup import resolve_id
 
-    with open_records(environ) as records:
-        answer = records.why(resolve_id(records, args.session), exact=args.exact)
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(printable(answer["why"]))
-    return 0
+    answer = records.why(resolve_id(records, args.session), exact=args.exact)
+    return answer, lambda: print_text(printable(answer["why"]))

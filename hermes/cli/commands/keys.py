@@ -6,11 +6,15 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import ago, moment, one_line, print_json, print_table, print_text
+from hermes.cli.answered import asks_daemon, path_of
+from hermes.cli.output import ago, moment, print_table
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from hermes.cli.answered import Answer
+    from hermes.cli.client import AdminClient
 
 _ROLE_HELP = "user (default): the tools of tools.api; guest: those of tools.guest, so no terminal and no files"
 _UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -48,10 +52,9 @@ def _duration(text: str) -> int:
     return int(found[1]) * _UNITS_S[found[2]]
 
 
-def _create(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post(
+@asks_daemon
+def _create(args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.post(
         "/keys",
         {
             "name": args.name,
@@ -61,29 +64,23 @@ def _create(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             "budget_usd": args.budget_usd,
         },
     )
-    if args.json:
-        print_json({"key": {**answer["key"], "text": answer["text"]}})
-        return 0
-    print_text(answer["text"])
     until = answer["key"]["expires_at"]
     valid = f"until {moment(until)}" if until else "until it is revoked"
-    print_text(f"This is the key {args.name}, with the role {args.role}, valid {valid}.")
-    print_text("Only its hash is stored: it cannot be shown again.")
-    return 0
+    return {"key": {**answer["key"], "text": answer["text"]}}, [
+        answer["text"],
+        f"This is the key {args.name}, with the role {args.role}, valid {valid}.",
+        "Only its hash is stored: it cannot be shown again.",
+    ]
 
 
-def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    answer = connect(environ).get("/keys")
-    if args.json:
-        print_json(answer)
-    elif answer["keys"]:
-        headings = ["NAME", "ROLE", "STATE", "CREATED", "EXPIRES", "USED TODAY", "BUDGET A DAY"]
-        print_table(headings, [_row(key) for key in answer["keys"]], drop=("CREATED",))
-    else:
-        print_text("There are no named keys. `hermes keys create NAME` creates one.")
-    return 0
+@asks_daemon
+def _list(_args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.get("/keys")
+    if not answer["keys"]:
+        return answer, "There are no named keys. `hermes keys create NAME` creates one."
+    headings = ["NAME", "ROLE", "STATE", "CREATED", "EXPIRES", "USED TODAY", "BUDGET A DAY"]
+    rows = [_row(key) for key in answer["keys"]]
+    return answer, lambda: print_table(headings, rows, drop=("CREATED",))
 
 
 def _row(key: Mapping[str, Any]) -> list[str]:
@@ -91,25 +88,10 @@ def _row(key: Mapping[str, Any]) -> list[str]:
     budget = [f"{key['budget_tokens']:,} tokens"] if key["budget_tokens"] else []
     budget += [f"${key['budget_usd']:g}"] if key["budget_usd"] else []
     used = f"{key['used_tokens']:,} tokens, ${key['used_usd']:.2f}"
-    return [
-        key["name"],
-        key["role"],
-        key["state"],
-        ago(key["created_at"]),
-        expires,
-        used,
-        ", ".join(budget) or "none",
-    ]
+    created = ago(key["created_at"])
+    return [key["name"], key["role"], key["state"], created, expires, used, ", ".join(budget) or "none"]
 
 
-def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import quote
-
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post(f"/keys/{quote(args.name, safe='')}/revoke")
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(one_line(f"The key {args.name} is revoked."))
-    return 0
+@asks_daemon
+def _revoke(args: argparse.Namespace, client: AdminClient) -> Answer:
+    return client.post(path_of("keys", args.name, "revoke")), f"The key {args.name} is revoked."

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import ago, moment, one_line, print_json, print_table, print_text
+from hermes.cli.answered import asks_daemon
+from hermes.cli.output import ago, moment, print_table, print_text
 from hermes.cli.parser import Commands
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+
+    from hermes.cli.answered import Answer
+    from hermes.cli.client import AdminClient
 
 
 _ROLES = ("guest", "user")  # admins are set in the configuration
@@ -40,14 +44,13 @@ def add_commands(commands: Commands) -> None:
     revoke.add_argument("user", metavar="USER", help="id of the user on the platform, as listed")
 
 
-def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    client = connect(environ)
+@asks_daemon
+def _list(_args: argparse.Namespace, client: AdminClient) -> Answer:
     answer = client.get("/pairing")
-    if args.json:
-        print_json(answer)
-        return 0
+    return answer, lambda: _print(answer, client)
+
+
+def _print(answer: Mapping[str, Any], client: AdminClient) -> None:
     rows = [
         [each["platform"], each["user"], state, each.get("role", ""), ago(each["at"]), each["name"]]
         for state, people in (("asks", answer["pending"]), ("paired", answer["approved"]))
@@ -61,51 +64,29 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             print_text("No chat platform is set up; run `hermes setup telegram` or `hermes setup slack`.")
     if answer["locked_until"]:
         print_text(f"Approval is locked until {moment(answer['locked_until'])}: too many wrong codes were entered.")
-    return 0
 
 
-def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
+@asks_daemon
+def _approve(args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.post("/pairing/approve", {"platform": args.platform, "code": args.code, "role": args.role})
+    friend = answer["approved"]
+    who = f"{friend['name']} (user {friend['user']})" if friend["name"] else f"user {friend['user']}"
+    where = f"on {friend['platform']}, with the role {friend['role']}"
+    return answer, f"{who} can now talk to the bot {where}, and was notified."
 
-    answer = connect(environ).post(
-        "/pairing/approve", {"platform": args.platform, "code": args.code, "role": args.role}
-    )
-    if args.json:
-        print_json(answer)
-    else:
-        friend = answer["approved"]
-        who = f"{friend['name']} (user {friend['user']})" if friend["name"] else f"user {friend['user']}"
-        print_text(
-            one_line(
-                f"{who} can now talk to the bot on {friend['platform']}, with the role {friend['role']}, and was "
-                "notified."
-            )
+
+@asks_daemon
+def _role(args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.post("/pairing/role", {"platform": args.platform, "user": args.user, "role": args.role})
+    return answer, f"User {args.user} now has the role {args.role} on {args.platform}."
+
+
+@asks_daemon
+def _revoke(args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.post("/pairing/revoke", {"platform": args.platform, "user": args.user})
+    lines = [f"User {args.user} can no longer talk to the bot on {args.platform}."]
+    if answer["revoked"].get("left_home"):
+        lines.append(
+            "Their chat was the home channel. There is none now: send /sethome in the chat that should replace it."
         )
-    return 0
-
-
-def _role(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post("/pairing/role", {"platform": args.platform, "user": args.user, "role": args.role})
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(one_line(f"User {args.user} now has the role {args.role} on {args.platform}."))
-    return 0
-
-
-def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post("/pairing/revoke", {"platform": args.platform, "user": args.user})
-    if args.json:
-        print_json(answer)
-    else:
-        print_text(one_line(f"User {args.user} can no longer talk to the bot on {args.platform}."))
-        if answer["revoked"].get("left_home"):
-            print_text(
-                "Their chat was the home channel. There is none now: send /sethome in the chat that should "
-                "replace it."
-            )
-    return 0
+    return answer, lines

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from hermes.cli.answered import asks_daemon, only_match, path_of
 from hermes.cli.output import ago, duration, one_line, print_json, print_table, print_text, printable, shortened, size
 from hermes.cli.parser import positive
 from hermes.domain.errors import HermesError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from hermes.cli.answered import Answer
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
 
@@ -24,7 +25,6 @@ _PREFIX = "proc_"
 _ID = "proc_0123456789ab"
 _LOG_BYTES = 20_000
 _PART_BYTES = 500_000
-_MAX_NAMED = 5  # ids in the error for an ambiguous prefix
 
 
 def add_commands(commands: Commands) -> None:
@@ -124,13 +124,11 @@ def _ended(process: Mapping[str, Any]) -> str:
 
 def _find(processes: list[dict[str, Any]], given: str) -> dict[str, Any]:
     prefix = _PREFIX + given.removeprefix(_PREFIX)
-    found = [each for each in processes if each["id"].startswith(prefix)]
-    if not found or prefix == _PREFIX:
+    found = {each["id"]: each for each in processes if each["id"].startswith(prefix) and prefix != _PREFIX}
+    name = only_match([*found], given)
+    if name is None:
         raise HermesError(f"there is no background process {one_line(given)}; `hermes ps --processes` lists them")
-    if len(found) > 1:  # ids have one length, so none is a prefix of another
-        names = ", ".join(each["id"] for each in found[:_MAX_NAMED])
-        raise HermesError(f"{one_line(given)} is ambiguous: it could be {names}; type more characters")
-    return found[0]
+    return found[name]
 
 
 # ---------------------------------------------------------------- one process
@@ -140,7 +138,7 @@ def _log(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
 
     client = connect(environ)
-    path = f"{_path(_find(_listed(client), args.id))}/log"
+    path = path_of("api", "processes", _find(_listed(client), args.id)["id"], "log")
     part = client.get(path, offset=0, limit=_PART_BYTES) if args.all else client.get(path, limit=args.bytes)
     if args.json:
         print_json(part)
@@ -160,21 +158,10 @@ def _write_output(text: str) -> None:
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
-def _kill(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
-
-    client = connect(environ)
-    found = _find(_listed(client), args.id)
-    answer = client.post(f"/processes/{quote(found['id'], safe='')}/kill")
+@asks_daemon
+def _kill(args: argparse.Namespace, client: AdminClient) -> Answer:
+    answer = client.post(path_of("processes", _find(_listed(client), args.id)["id"], "kill"))
     process = answer["process"]
-    if args.json:
-        print_json(answer)
-    elif process["running"]:
-        print_text(f"{process['id']} was signalled and is still running.")
-    else:
-        print_text(f"{process['id']} was ended: {one_line(process['explanation'])}")
-    return 0
-
-
-def _path(process: Mapping[str, Any]) -> str:
-    return f"/api/processes/{quote(process['id'], safe='')}"
+    if process["running"]:
+        return answer, f"{process['id']} was signalled and is still running."
+    return answer, f"{process['id']} was ended: {process['explanation']}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, print_text
+from hermes.cli.answered import show
+from hermes.cli.output import one_line, print_text
 from hermes.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ def _reload(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if error.code == "bad_configuration":
             raise ConfigError(str(error)) from error
         raise
-    if args.json:
-        print_json(answer)
-        return 0
+    return show(args, answer, lambda: _print(answer))
+
+
+def _print(answer: Mapping[str, Any]) -> None:
     applied = [*_settings(answer["applied"]), *_files(answer.get("files_applied", ()))]
     later = [*_settings(answer["needs_restart"]), *_files(answer.get("files_need_restart", ()))]
     for line in applied or ([] if later else ["Nothing has changed."]):
@@ -49,7 +51,6 @@ def _reload(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_text(f"  {line}", indent="  ")
     if pid := answer.get("pid"):
         print_text(f"The daemon (pid {pid}) used the environment variables that it was started with.")
-    return 0
 
 
 def _settings(changes: Mapping[str, list[Any]]) -> list[str]:

@@ -6,7 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import one_line, print_json, print_text
+from hermes.cli.answered import show
+from hermes.cli.output import one_line, print_text
 from hermes.cli.parser import Commands, seconds
 from hermes.domain.errors import HermesError
 
@@ -72,11 +73,7 @@ def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if state["state"] != "sent":
         problem = f": {state['problem']}" if state["problem"] else ""
         raise NotDeliveredError(f"not delivered to {where} yet{problem} (stored; the daemon keeps trying)")
-    if args.json:
-        print_json({**state, "place": place})
-    else:
-        print_text(one_line(f"Delivered to {where}."))
-    return 0
+    return show(args, {**state, "place": place}, f"Delivered to {where}.")
 
 
 def _wait(client: AdminClient, name: str, deadline: float) -> Mapping[str, Any]:

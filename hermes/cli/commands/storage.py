@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import duration, one_line, print_json, size
+from hermes.cli.answered import show
+from hermes.cli.output import duration, one_line, size
 from hermes.cli.parser import Commands
 from hermes.domain.errors import AlreadyRunningError, HomeError, NotRunningError
 
@@ -46,10 +47,7 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return problems
 
     problems = _either(environ, asked, directly)
-    if args.json:
-        print_json({"problems": problems})
-    else:
-        print("\n".join(map(one_line, problems)) if problems else "The store is intact.")
+    show(args, {"problems": problems}, problems or "The store is intact.")
     return 1 if problems else 0
 
 
@@ -69,13 +67,13 @@ def _stats(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             engine.close()
 
     stats = _either(environ, lambda client: client.get("/store"), directly)
-    if args.json:
-        print_json(stats)
-        return 0
+    return show(args, stats, lambda: _print_stats(stats))
+
+
+def _print_stats(stats: Mapping[str, Any]) -> None:
     for name, value in stats.items():
         label = name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
         print(f"{label + ':':<14} {_figure(name, value)}")
-    return 0
 
 
 def _figure(name: str, value: Any) -> str:
@@ -100,11 +98,7 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             engine.close()
 
     _either(environ, lambda client: client.post("/store/backup", {"path": str(path)}, timeout_s=None), directly)
-    if args.json:
-        print_json({"path": str(path)})
-    else:
-        print(f"The store was copied to {path}.")
-    return 0
+    return show(args, {"path": str(path)}, f"The store was copied to {path}.")
 
 
 def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -120,11 +114,8 @@ def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return compact(home.store_dir)
 
     before, after = _either(environ, refused, directly)
-    if args.json:
-        print_json({"before_bytes": before, "after_bytes": after})
-    else:
-        print(f"Compacted the store from {size(before)} to {size(after)}.")
-    return 0
+    answer = {"before_bytes": before, "after_bytes": after}
+    return show(args, answer, f"Compacted the store from {size(before)} to {size(after)}.")
 
 
 def _either(environ: Mapping[str, str], asked: Callable[[AdminClient], Any], directly: Callable[[Home], Any]) -> Any:

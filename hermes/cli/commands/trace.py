@@ -11,7 +11,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, print_text, shortened
+from hermes.cli.answered import reads_records
+from hermes.cli.output import count, duration, moment, one_line, print_table, print_text, shortened
 from hermes.cli.parser import SESSION_COMPLETION, positive, session_id
 from hermes.domain.errors import UnknownSessionError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from hermes.cli.answered import Answer
     from hermes.cli.parser import Commands
     from hermes.cli.session_lookup import Records
 
@@ -57,22 +59,19 @@ def add_commands(commands: Commands) -> None:
     trace.add_argument("--steps", action="store_true", help="show the steps of every message")
 
 
-def _trace(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import open_records
+@reads_records
+def _trace(args: argparse.Namespace, records: Records) -> Answer:
+    answer = _found(records, args.what, args.limit)
+    if not answer["messages"]:
+        return answer, "There are no messages in this session yet."
+    return answer, lambda: _print(answer["messages"], args)
 
-    with open_records(environ) as records:
-        answer = _found(records, args.what, args.limit)
-    lines = answer["messages"]
-    if args.json:
-        print_json(answer)
-    elif lines:
-        _print_lines(lines, args.what)
-        show = _print_steps if args.steps or len(lines) == 1 else _print_gaps
-        for line in lines:
-            show({**line, "inbound": line["inbound"] and _message(line, args.what)})
-    else:
-        print("There are no messages in this session yet.")
-    return 0
+
+def _print(lines: list[dict[str, Any]], args: argparse.Namespace) -> None:
+    _print_lines(lines, args.what)
+    show = _print_steps if args.steps or len(lines) == 1 else _print_gaps
+    for line in lines:
+        show({**line, "inbound": line["inbound"] and _message(line, args.what)})
 
 
 def _found(records: Records, given: str, limit: int) -> dict[str, Any]:

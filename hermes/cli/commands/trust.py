@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hermes.cli.answered import confirms
 from hermes.cli.output import one_line, print_json, print_table, print_text, printable
 from hermes.cli.parser import Commands
 
@@ -128,7 +129,7 @@ def _add(store: TrustedPrompts, directory: Path, digests: Sequence[str], *, json
         how = " ".join(f"--digest {each.digest}" for each in files)
         print_text(one_line(f"Nothing was approved yet. To approve: hermes trust {_quoted(directory)} {how}"))
         return _NOT_APPROVED
-    if not _agrees(len(files)):
+    if not confirms(f"Use {'this file' if len(files) == 1 else 'these files'} in prompts?"):
         print_text("Nothing was approved.")
         return 0
     return _approve(store, files, json=False)
@@ -154,15 +155,6 @@ def _quoted(path: Path) -> str:
     import shlex
 
     return shlex.quote(str(path))
-
-
-def _agrees(files: int) -> bool:
-    try:
-        said = input(f"Use {'this file' if files == 1 else 'these files'} in prompts? [y/N] ")
-    except EOFError:
-        print()
-        return False
-    return said.strip().lower() in ("y", "yes")
 
 
 def _approve(store: TrustedPrompts, files: Sequence[PromptFile], *, json: bool) -> int:
