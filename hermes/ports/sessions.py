@@ -11,7 +11,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.trace import TraceLine
-from hermes.domain.read.views import JournalEntry, SessionView, StoredMessage, TurnRecord
+from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
@@ -94,8 +94,8 @@ class Sessions(Protocol):
     async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt: ...
     async def used(self, first_day: str) -> list[Tally]: ...
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]: ...
-    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
-        """Return the records of all sessions after a position, in the order in which they were written."""
+    async def journal(self, after: int, limit: int) -> JournalPage:
+        """Read records of all sessions after a position, in the order in which they were written."""
 
     def journal_end(self) -> int: ...  # position of the newest record
     async def trace(self, name: str, limit: int) -> list[TraceLine]:

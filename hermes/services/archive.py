@@ -19,7 +19,7 @@ from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.trace_search import find_trace
 from hermes.domain.read.transcript import read_around, read_page
 from hermes.domain.read.turn_log import records_of
-from hermes.domain.read.views import JournalEntry, StoredMessage, TurnRecord
+from hermes.domain.read.views import JournalEntry, JournalPage, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.ports.given import Clock
 
@@ -69,12 +69,15 @@ class Archive:
         """Return all records of a turn, across the sessions of its lineage."""
         return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
 
-    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
+    async def journal(self, after: int, limit: int) -> JournalPage:
+        end = self.journal_end()
         found = await self._journal.fetch(lambda reader: reader.tail(after, limit))
-        return [
+        entries = [
             JournalEntry(position=position, session=session, seq=seq, record=record)
             for position, session, seq, record in found
         ]
+        last = entries[-1].position if entries else after
+        return JournalPage(entries=entries, position=last if len(entries) == limit else max(last, end))
 
     def journal_end(self) -> int:
         return self._journal.last_position

@@ -29,7 +29,7 @@ from hermes.domain.process.process import Chunk
 from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.trace import TraceLine
-from hermes.domain.read.views import ActorView, JournalEntry, SessionView, StoredMessage, TurnRecord
+from hermes.domain.read.views import ActorView, JournalEntry, JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Phase, Session, Turn, is_pending
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
@@ -294,8 +294,9 @@ class FakeSessions:
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
         return self.turn_records.get(turn, [])
 
-    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
-        return [entry for entry in self.journal_entries if entry.position > after][:limit]
+    async def journal(self, after: int, limit: int) -> JournalPage:
+        entries = [entry for entry in self.journal_entries if entry.position > after][:limit]
+        return JournalPage(entries=entries, position=entries[-1].position if entries else self.journal_end())
 
     def journal_end(self) -> int:
         return self.journal_entries[-1].position if self.journal_entries else 0

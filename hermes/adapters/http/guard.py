@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from loguru import logger
 
-from hermes.adapters.http import parameter
+from hermes.adapters.http import parameter, stream_token
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.problem import Problem, ProblemError, refusal
-from hermes.domain.access.api_key import KeyState
+from hermes.domain.access.api_key import ApiKey, KeyState
+from hermes.ports.given import Clock
 from hermes.services.keys import KeyService
 
 if TYPE_CHECKING:
@@ -52,9 +53,18 @@ _EXPOSED_HEADERS = (
 
 class RequestGuard:
     def __init__(
-        self, *, key: str, keys: KeyService, host: str, allowed_hosts: Iterable[str], cors_origins: Iterable[str]
+        self,
+        *,
+        key: str,
+        keys: KeyService,
+        host: str,
+        allowed_hosts: Iterable[str],
+        cors_origins: Iterable[str],
+        clock: Clock,
     ) -> None:
         self._keys = keys
+        self._key = key
+        self._clock = clock
         self._key_hash = hashlib.sha256(key.encode()).digest()
         self._hosts = {_bare(name) for name in (host, *allowed_hosts)}
         self.cors_origins = frozenset(cors_origins)
@@ -90,6 +100,8 @@ class RequestGuard:
 
     async def _check_key(self, request: web.Request) -> None:
         """Check the owner's key or a named key. A named key is stored in the request."""
+        if await self._check_token(request):
+            return
         scheme, _, given = (parameter.header(request, "Authorization") or "").partition(" ")
         given = given.strip()
         if scheme.lower() != "bearer" or not given:
@@ -97,7 +109,24 @@ class RequestGuard:
         given_hash = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
         if hmac.compare_digest(given_hash, self._key_hash):
             return
-        key = await self._keys.find(given)
+        self._accept(request, await self._keys.find(given))
+
+    async def _check_token(self, request: web.Request) -> bool:
+        """Check a token in the query string. False: the request has none."""
+        resource = request.match_info.route.resource
+        scope = None if resource is None else stream_token.ROUTES.get(resource.canonical)
+        if scope is None or request.method != "GET" or "token" not in request.query:
+            return False
+        token = stream_token.read(request.query["token"], self._key, self._clock())
+        if token is None or token.scope is not scope:
+            raise _unauthorized("invalid_token", "The token is wrong, expired or for another route.")
+        if token.key:
+            keys = await self._keys.keys()
+            self._accept(request, next((key for key in keys if key.name == token.key), None))
+        return True
+
+    def _accept(self, request: web.Request, key: ApiKey | None) -> None:
+        """Store a named key in the request. Raises ProblemError if it is not valid."""
         if key is None:
             raise _unauthorized("invalid_api_key", f"The API key is wrong. {_SEND_THE_KEY}")
         if (state := self._keys.state(key)) is not KeyState.ACTIVE:

@@ -40,6 +40,8 @@ ROUTES = frozenset(
         "GET /api/approvals",
         "GET /api/approvals/{id}",
         "POST /api/approvals/{id}",
+        "GET /api/events",
+        "POST /api/tokens",
         "GET /api/sessions",
         "GET /api/sessions/{id}",
         "DELETE /api/sessions/{id}",

@@ -17,6 +17,7 @@ from hermes.adapters.http.field import given
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
+from hermes.adapters.http.stream_token import StreamToken
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.process_record import ProcessView
@@ -62,6 +63,7 @@ class Service:
     body_timeout_s: float = 30
     ping_s: float = 15
     allow_yolo: bool = True
+    sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
 
     def source(self, request: web.Request, user: str = "") -> Source:
         """Return the source of a request's message: a named key, else the owner."""

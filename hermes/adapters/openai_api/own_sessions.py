@@ -5,6 +5,8 @@ Every method checks, so that no route can forget it. Sessions of others are repo
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hermes.adapters.http.key_scope import CALLER
 from hermes.adapters.http.problem import refusal
 from hermes.domain.access.api_key import ApiKey
@@ -16,7 +18,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.trace import TraceLine
-from hermes.domain.read.views import JournalEntry, SessionView, StoredMessage, TurnRecord
+from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Submission
@@ -168,10 +170,12 @@ class OwnSessions(Sessions):
         await self.check(session)
         return await self._inner.records(session, turn)
 
-    async def journal(self, after: int, limit: int) -> list[JournalEntry]:
-        found = await self._inner.journal(after, limit)
+    async def journal(self, after: int, limit: int) -> JournalPage:
+        page = await self._inner.journal(after, limit)
         key = CALLER.get()
-        return found if key is None else [each for each in found if await self._owns(key, each.session)]
+        if key is None:
+            return page
+        return replace(page, entries=[each for each in page.entries if await self._owns(key, each.session)])
 
     def journal_end(self) -> int:
         return self._inner.journal_end()

@@ -17,6 +17,8 @@ from hermes.adapters.http.peer_limit import PeerLimit
 from hermes.adapters.http.service import Service, application
 from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
+from hermes.adapters.openai_api.events.event_api import EventApi
+from hermes.adapters.openai_api.events.token_api import TokenApi
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.own_sessions import OwnSessions
@@ -63,8 +65,9 @@ def api_routes(service: Service) -> list[web.RouteDef]:
     return [route for part in (*parts, HealthApi(service), *_turn_parts(service)) for route in part.routes()]
 
 
-def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi, ApprovalApi]:
-    return SessionWishes(service), ResponseApi(service), RunApi(service), ApprovalApi(service)
+def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi, ApprovalApi, EventApi, TokenApi]:
+    turns = SessionWishes(service), ResponseApi(service), RunApi(service)
+    return *turns, ApprovalApi(service), EventApi(service), TokenApi(service)
 
 
 class ApiServer:
@@ -97,6 +100,7 @@ class ApiServer:
             host=settings.host,
             allowed_hosts=settings.allowed_hosts,
             cors_origins=settings.cors_origins,
+            clock=clock,
         )
         self._lifetime: Lifetime | None = None
         self._listener: Listener | None = None
@@ -150,6 +154,7 @@ class ApiServer:
             body_timeout_s=self._settings.body_timeout_s,
             ping_s=self._settings.ping_s,
             allow_yolo=self._settings.allow_yolo,
+            sign_token=lambda token: token.sign(self._settings.key),
         )
 
 

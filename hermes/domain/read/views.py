@@ -48,6 +48,12 @@ class JournalEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalPage:
+    entries: list[JournalEntry]
+    position: int  # up to which the journal was read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActorView:
     kind: str
     name: str

@@ -69,8 +69,8 @@ class RunReader:
         runs: list[RunObject] = []
         while position > last:
             first = max(1, position - _WINDOW)
-            entries = await self._sessions.journal(first - 1, position - first)
-            for entry in reversed([each for each in entries if each.position < position]):
+            page = await self._sessions.journal(first - 1, position - first)
+            for entry in reversed([each for each in page.entries if each.position < position]):
                 if wanted.admits(entry) and (run := await self._listed(entry, wanted)) is not None:
                     runs.append(run)
                     if len(runs) == limit:
