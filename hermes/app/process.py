@@ -110,9 +110,11 @@ def _greeting(daemon: Daemon) -> str:
     hermes = "hermes" if shutil.which("hermes") else ".venv/bin/hermes"
     prefix = f"HERMES_HOME={shlex.quote(facts['home'])} " if "HERMES_HOME" in daemon.environ else ""
     return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]}){note}
+  Talk     {prefix}{hermes} chat
+  Docs     {facts["address"]}/ and {prefix}{hermes} --help
   API key  {"in the variable HERMES_API_KEY" if from_environ else path}
   Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer {key}" \\
              -H 'Content-Type: application/json' \\
              -d '{{"model": "hermes", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
-  Look in  {prefix}{hermes} ps
+  Look in  {prefix}{hermes} ps, {prefix}{hermes} doctor
   Stop     Ctrl-C, or {prefix}{hermes} stop"""

@@ -28,6 +28,7 @@ from hermes.cli.commands import (
     logs,
     pairing,
     processes,
+    ps,
     reload,
     send,
     service,
@@ -42,7 +43,7 @@ from hermes.cli.doctor import doctor
 from hermes.cli.output import print_text
 from hermes.cli.parser import COMPLETION_PREAMBLE, ArgumentParser, Commands, Help
 from hermes.cli.setup import setup, slack_manifest
-from hermes.cli.suggestion import MEANINGS
+from hermes.cli.suggestion import MEANINGS, translated
 from hermes.domain.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ _MAX_COMPLETIONS = 100  # sessions
 
 # Modules that add commands, in the order of `hermes --help`.
 _GROUPS = (
-    daemon, status, doctor, chat, inspect, tail, trace, answer, grants, keys, processes, control, reload, logs,
-    dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, tools, trust,
+    daemon, status, doctor, chat, ps, inspect, tail, trace, answer, grants, keys, processes, control, reload,
+    logs, dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, tools,
+    trust,
 )  # fmt: skip
 
 
@@ -70,6 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if argv[:1] == [_COMPLETE]:
             return _complete(argv[1:])
+        argv = translated(argv)
         parser = _build_parser()
         if argv[:1] and argv[0].startswith("-") and argv[0] in MEANINGS:  # argparse would report the word after it
             parser.error(f"unrecognized arguments: {argv[0]}")

@@ -1,4 +1,4 @@
-"""Suggestions for unknown commands: first by meaning, then by spelling.
+"""Commands of similar programs: what they mean here. Unknown commands are answered by meaning, then by spelling.
 
 A guess by spelling never names a command that stops or deletes something: people run what is suggested.
 """
@@ -15,6 +15,31 @@ if TYPE_CHECKING:
 HARMFUL: Final = frozenset({"delete", "end", "kill", "restore", "stop", "suspend", "uninstall", "withdraw", "revoke"})
 _SIMILARITY: Final = 0.7  # ratio of difflib, from 0 to 1
 
+# Command lines of similar programs that mean one of ours.
+_SAME: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("help",): ("--help",),
+    ("version",): ("--version",),
+    ("-V",): ("--version",),
+    ("-z",): ("chat", "-z"),
+    ("-q",): ("chat", "-z"),
+    ("-r",): ("chat", "-r"),
+    ("--resume",): ("chat", "-r"),
+    ("-c",): ("chat", "-r", "-"),
+    ("--continue",): ("chat", "-r", "-"),
+    ("gateway",): ("daemon",),
+    ("gateway", "run"): ("daemon",),
+    ("gateway", "setup"): ("setup",),
+    **{
+        ("gateway", verb): ("service", verb)
+        for verb in ("install", "start", "stop", "restart", "status", "uninstall")
+    },
+    ("config", "list"): ("config", "show"),
+    ("config", "ls"): ("config", "show"),
+    ("session",): ("sessions",),
+    ("sessions", "ls"): ("sessions", "list"),
+    ("tools", "ls"): ("tools", "list"),
+}
+
 _CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one question"
 _RESUME = "`hermes chat -r SESSION` continues a session"
 _DAEMON = "`hermes daemon` runs the daemon in this terminal, `hermes service install` as a service"
@@ -29,15 +54,14 @@ _PLATFORMS = f"the chat platforms are {' and '.join(PLATFORMS)} (`hermes setup P
 
 # Commands of similar programs, and synonyms of our commands.
 MEANINGS: Final = {
-    **dict.fromkeys(("ask", "new", "prompt", "talk", "tui", "-z", "-q"), _CHAT),
-    **dict.fromkeys(("attach", "connect", "continue", "open", "-c", "-r"), _RESUME),
-    **dict.fromkeys(("gateway", "launch", "run", "serve", "server", "start", "up"), _DAEMON),
+    **dict.fromkeys(("ask", "new", "prompt", "talk", "tui"), _CHAT),
+    **dict.fromkeys(("attach", "connect", "continue", "open"), _RESUME),
+    **dict.fromkeys(("launch", "run", "serve", "server", "start", "up"), _DAEMON),
     **dict.fromkeys(("check", "diagnose", "health", "ping", "test"), _CHECK),
     **dict.fromkeys(("auth", "key", "keys", "login"), "set model.api_key_file or model.api_key_env: " + _EDIT),
     **dict.fromkeys(("configure", "edit", "set", "settings"), _EDIT),
-    **dict.fromkeys(("config list", "config ls"), "`hermes config show` prints every setting"),
     **dict.fromkeys(("debug", "journal"), _LOGS),
-    **dict.fromkeys(("history", "list", "ls", "sessions list", "sessions ls"), _LIST),
+    **dict.fromkeys(("conversations", "history", "list", "ls"), _LIST),
     **dict.fromkeys(("jobs", "monitor", "top", "watch"), _LIVE),
     **dict.fromkeys(("cost", "insights", "tokens", "usage"), "type /usage or /insights in `hermes chat`"),
     **dict.fromkeys(
@@ -49,12 +73,35 @@ MEANINGS: Final = {
     **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),
     **dict.fromkeys(PLATFORMS, _PLATFORMS),
     **dict.fromkeys(("claw", "cron", "mcp", "memory", "migrate", "plugins", "skill", "skills"), _ABSENT),
-    **dict.fromkeys(("commands", "help"), "`hermes --help` lists the commands"),
-    **dict.fromkeys(("-V", "-v", "version"), "`hermes --version` prints the version"),
+    "commands": "`hermes --help` lists the commands",
+    "-v": "`hermes --version` prints the version",
+    **dict.fromkeys(("remove", "rm"), "`hermes sessions` lists sessions; `hermes --help` shows how to remove one"),
+    **dict.fromkeys(("move", "mv", "rename"), "type /title TEXT in `hermes chat`"),
+    **dict.fromkeys(("grep", "find", "search"), "ask the agent, or type /sessions in `hermes chat`"),
+    **dict.fromkeys(("metrics", "stats"), "`hermes storage stats` measures the store, `hermes status` the daemon"),
+    **dict.fromkeys(("exec", "shell"), _CHAT),
+    **dict.fromkeys(("permissions", "allow"), "`hermes approve ID` approves a request, `hermes grants` lists grants"),
+    **dict.fromkeys(
+        ("inspect", "describe", "info", "get"), "`hermes show ID` shows one session, `hermes status` the daemon"
+    ),
+    **dict.fromkeys(
+        ("snapshot", "dump", "save"), "`hermes backup FILE` saves everything, `hermes export ID` one session"
+    ),
+    **dict.fromkeys(("who", "users", "whoami"), "`hermes pairing list` lists people, `hermes keys list` API keys"),
     "sessions export": "`hermes export SESSION` exports a session",
     "sessions rename": "type /title TEXT in `hermes chat`",
     "sessions search": "ask the agent, or type /sessions in `hermes chat`",
 }
+
+
+def translated(argv: list[str]) -> list[str]:
+    """Return our command line for one of a similar program; others unchanged."""
+    if argv[:1] == ["help"] and len(argv) > 1:
+        return [*argv[1:], "--help"]
+    for length in (2, 1):
+        if (same := _SAME.get(tuple(argv[:length]))) is not None and len(argv) >= length:
+            return [*same, *argv[length:]]
+    return argv
 
 
 def answer_to(word: str, parent: str, commands: Iterable[str]) -> str:

@@ -294,3 +294,12 @@ async def test_a_session_has_exactly_the_described_fields(client: aiohttp.Client
         (session,) = (await response.json())["sessions"]
     described = document("1")["components"]["schemas"]["Session"]
     assert set(session) == set(described["properties"]) == set(described["required"])
+
+
+async def test_a_browser_gets_a_page_without_a_key(world: ApiHarness, api: ApiServer) -> None:
+    stranger = await world.client(api, Authorization="")
+    async with stranger.get("/", headers={"Host": "evil.example"}) as response:
+        text = await response.text()
+        assert (response.status, response.content_type) == (200, "text/html")
+        assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "<code>hermes chat</code>" in text

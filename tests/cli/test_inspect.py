@@ -83,9 +83,44 @@ VIEW = {
 }
 
 
+RUNNING = {
+    "id": "s1", "title": "", "preview": "fix the build", "platform": "cli", "phase": "running", "doing": "tools",
+    "what": ["terminal: make"], "step": 2, "since": 0.0, "turn_id": "t1", "queued": 0,
+}  # fmt: skip
+
+
+def test_ps_shows_what_runs_for_people(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    process = {"id": "proc_1", "age_s": 65.0, "session_id": "s1", "command": "npm run dev"}
+    waits = {
+        **RUNNING,
+        "id": "s2",
+        "title": "Deploy",
+        "doing": "approval",
+        "what": ["rm -rf x"],
+        "since": time.time(),
+    }
+    admin.routes["GET /running"] = Answer(body={"sessions": [RUNNING, waits], "processes": [process]})
+    assert main(["ps"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["SESSION", "DOING", "FOR", "PLATFORM", "ABOUT"]
+    assert lines[1].startswith("s1       runs terminal: make")
+    assert lines[1].endswith("fix the build")
+    assert "waits for approval: rm -rf x" in lines[2]
+    assert lines[2].endswith("Deploy")
+    assert lines[-1].split() == ["proc_1", "1m05s", "s1", "npm", "run", "dev"]
+    assert main(["ps", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"sessions": [RUNNING, waits], "processes": [process]}
+
+
+def test_ps_says_when_nothing_runs(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /running"] = Answer(body={"sessions": [], "processes": []})
+    assert main(["ps"]) == 0
+    assert capsys.readouterr().out.startswith("No session has open work;")
+
+
 def test_ps_lists_actors_in_a_plain_table_when_piped(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, PARKED]})
-    assert main(["ps"]) == 0
+    assert main(["ps", "--actors"]) == 0
     header, first, second = capsys.readouterr().out.splitlines()
     assert header.split() == ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST", "ERROR"]
     assert first.split() == ["session", "s1", "running", "2", "250ms", "7", "3ms", "2h03m", "-"]
@@ -95,13 +130,13 @@ def test_ps_lists_actors_in_a_plain_table_when_piped(admin: FakeAdmin, capsys: p
 
 def test_ps_gives_json_as_it_came(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR]})
-    assert main(["ps", "--json"]) == 0
+    assert main(["ps", "--actors", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"actors": [ACTOR]}
 
 
 def test_ps_lists_as_many_actors_as_asked_for(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR] * 60})
-    for argv, listed in ((["ps"], 60), (["ps", "--limit", "3"], 3)):
+    for argv, listed in ((["ps", "--actors"], 60), (["ps", "--actors", "--limit", "3"], 3)):
         assert main(argv) == 0
         assert len(capsys.readouterr().out.splitlines()) == listed + 1
 
@@ -255,10 +290,10 @@ def on_a_terminal(argv: list[str], **environ: str) -> str:
 
 def test_a_terminal_gets_colours_unless_it_asks_for_none(admin: FakeAdmin) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, PARKED]})
-    coloured = on_a_terminal(["ps"], COLUMNS="200")
+    coloured = on_a_terminal(["ps", "--actors"], COLUMNS="200")
     assert "\x1b[31mparked" in coloured
     assert "[bold]no" in coloured
-    plain = on_a_terminal(["ps"], COLUMNS="200", NO_COLOR="1")
+    plain = on_a_terminal(["ps", "--actors"], COLUMNS="200", NO_COLOR="1")
     assert "parked" in plain
     assert "\x1b[31m" not in plain
 

@@ -127,7 +127,7 @@ def test_a_bad_configuration_stops_the_daemon_before_it_starts(home: Home, herme
 
 def test_closed_pipe_is_not_an_error(admin: FakeAdmin) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR] * 5000})
-    with subprocess.Popen(command("ps"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ps:
+    with subprocess.Popen(command("ps", "--actors"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ps:
         assert ps.stdout is not None
         assert ps.stderr is not None
         ps.stdout.readline()
@@ -139,7 +139,7 @@ def test_closed_pipe_is_not_an_error(admin: FakeAdmin) -> None:
 def test_output_that_cannot_be_written_is_one_plain_line(admin: FakeAdmin) -> None:
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR]})
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = subprocess.run(command("ps"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command("ps", "--actors"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "hermes: [Errno 28] No space left on device\n"
 

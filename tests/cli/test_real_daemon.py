@@ -30,7 +30,8 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
     session = answer["session_id"]
     assert "Good morning" in answer["text"]
 
-    assert session in hermes("ps").stdout
+    assert session in hermes("ps", "--actors").stdout
+    assert hermes("ps").stdout.startswith("No session has open work")
     assert session in hermes("ps", "--sessions").stdout
     assert "Good morning" in hermes("show", session).stdout
     assert "idle" in hermes("why", session).stdout

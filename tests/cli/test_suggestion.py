@@ -7,12 +7,12 @@ import re
 import pytest
 
 from hermes.cli.main import main
-from hermes.cli.suggestion import HARMFUL, MEANINGS, answer_to
+from hermes.cli.suggestion import HARMFUL, MEANINGS, answer_to, translated
 from tests.cli.test_main import COMMANDS
 
 LEFT_OVER = [  # what the commands of other programs led to
     "attach", "ask", "cost", "delet", "dele", "ki", "list", "model", "rm", "sto", "skill", "skills", "top", "update",
-    "upgrade", "version", "whatsapp", "en", "kil", "stp",
+    "upgrade", "whatsapp", "en", "kil", "stp",
 ]  # fmt: skip
 
 
@@ -28,23 +28,19 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("argv", "answer"),
     [
-        (["gateway", "start"], "`hermes daemon` runs"),
         (["model"], "/model"),
         (["update"], "then `hermes restart`"),
+        (["serve"], "`hermes daemon` runs"),
+        (["attach"], "`hermes chat -r SESSION`"),
+        (["describe", "x"], "`hermes show ID`"),
         (["diagnose"], "`hermes doctor`"),
         (["journal"], "`hermes logs`"),
         (["toolsets"], "`hermes tools`"),
         (["cron"], "does not have this"),
         (["skills"], "does not have this"),
         (["top"], "`hermes status`"),
-        (["config", "list"], "`hermes config show`"),
         (["settings"], "`hermes config set KEY VALUE`"),
-        (["sessions", "list"], "`hermes sessions` lists"),
         (["sessions", "export", "x"], "`hermes export SESSION`"),
-        (["-z", "hi"], "`hermes chat -z QUESTION`"),
-        (["-r", "x"], "`hermes chat -r SESSION`"),
-        (["help"], "`hermes --help`"),
-        (["-V"], "`hermes --version`"),
         (["sesions"], "did you mean sessions?"),
         (["statsu"], "did you mean status?"),
     ],
@@ -65,6 +61,33 @@ def test_every_command_that_an_answer_names_exists() -> None:
 
 
 def test_unknown_subcommand_is_suggested_from_its_parent() -> None:
-    assert "prints every setting" in answer_to("list", "config", ["check", "show", "path"])
     assert answer_to("chek", "config", ["check", "show", "path"]) == "did you mean check?"
     assert answer_to("frobnicate", "", COMMANDS) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [
+        ("gateway", "daemon"),
+        ("gateway run", "daemon"),
+        ("gateway start --system", "service start --system"),
+        ("gateway frobnicate", "daemon frobnicate"),
+        ("help", "--help"),
+        ("help sessions", "sessions --help"),
+        ("version", "--version"),
+        ("-z hi", "chat -z hi"),
+        ("-c", "chat -r -"),
+        ("config list --json", "config show --json"),
+        ("chat -z hi", "chat -z hi"),
+        ("", ""),
+    ],
+)
+def test_command_lines_of_similar_programs_work(typed: str, ours: str) -> None:
+    assert translated(typed.split()) == ours.split()
+
+
+def test_version_and_help_work_as_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.startswith("hermes ")
+    assert main(["help", "ps"]) == 0
+    assert capsys.readouterr().out.startswith("usage: hermes ps")

@@ -299,7 +299,7 @@ def test_no_secret_and_no_text_reaches_the_log(daemon: DaemonProcess) -> None:
 
 def test_the_command_line_shows_what_is_going_on(daemon: DaemonProcess) -> None:
     daemon.ask("remember me", session="shown")
-    assert "shown" in daemon.hermes("ps").stdout
+    assert "shown" in daemon.hermes("ps", "--actors").stdout
     shown = daemon.hermes("show", "shown").stdout
     assert "remember me" in shown
     assert "idle" in daemon.hermes("why", "shown").stdout
@@ -322,7 +322,7 @@ def test_a_hot_backup_under_load_is_whole_and_can_be_started_from(daemon: Daemon
 
     with ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load)
-        eventually(lambda: "loaded" in daemon.hermes("ps").stdout)
+        eventually(lambda: "loaded" in daemon.hermes("ps", "--actors").stdout)
         backed_up = daemon.hermes("storage", "backup", str(tmp_path / "backup"))
         done.set()
         assert loading.result() > 0

@@ -183,7 +183,7 @@ def test_one_of_two_workspaces_with_a_bad_token_is_seen_and_the_other_goes_on(
     with DaemonProcess(config=config, environ=secrets) as daemon:
         server.say("D1", ANN, "say hello")
         server.until(lambda: server.replies("D1") == ["hello"])
-        shown = daemon.hermes("status").stdout + daemon.hermes("ps").stdout
+        shown = daemon.hermes("status").stdout + daemon.hermes("ps", "--actors").stdout
         assert "impaired: workspace 2 of 2: Slack rejected the token" in " ".join(shown.split())
         assert shown.count("workspace 2 of 2") == 2
         assert "xoxb-of-nobody" not in shown + daemon.stderr()

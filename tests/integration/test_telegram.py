@@ -57,7 +57,7 @@ def test_a_stop_says_what_is_not_delivered_yet(server: TelegramServer, daemon: D
     server.until(lambda: server.replies(ANN) == ["hello"])
     server.fail("sendMessage", *[Fault(status=502)] * 50)
     server.say(ANN, ANN, "say later")
-    eventually(lambda: "1 to say" in daemon.hermes("ps").stdout)
+    eventually(lambda: "1 to say" in daemon.hermes("ps", "--actors").stdout)
     assert "1 message waits for delivery to a chat" in daemon.hermes("stop").stdout
 
 

@@ -69,7 +69,7 @@ def daemon(slack: LocalSlack, model: ScriptedModel, folder: Path, port: int) -> 
     )
     with DaemonProcess(config=config, environ=SECRETS) as daemon:
         if port:
-            eventually(lambda: "slack" in daemon.hermes("ps").stdout)
+            eventually(lambda: "slack" in daemon.hermes("ps", "--actors").stdout)
         else:
             eventually(lambda: any("hello" in each["summary"] for each in slack.log("socket")))
         yield daemon

@@ -25,9 +25,10 @@ from hermes.adapters.http.service import Service, json_response, remember_sessio
 from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
 from hermes.domain.errors import BadInputError, StorageError
-from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
 from hermes.ports.hub import Subscription
+from hermes.services.commands.wording import own_words
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Change = Callable[[SessionId, str], Awaitable[Session]]
 _MAX_REASON = 500
 _TRACED = 20  # messages
+_PREVIEW = 200  # characters
 
 
 @web.middleware
@@ -61,6 +63,7 @@ class OperatorApi:
             (web.get("/", self.addresses), "This list"),
             (web.get("/info", self.info), "Version, process, uptime, model, address, readiness"),
             (web.get("/actors", self.actors), "All actors: state, mailbox, last error"),
+            (web.get("/running", self.running), "Sessions with open work and what they do; running processes"),
             (web.get("/events", self.events), "Live events; of one session with ?session=ID"),
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
             (web.post("/reload", self.reload), "Reload the configuration and apply what can change now"),
@@ -108,6 +111,22 @@ class OperatorApi:
 
     async def actors(self, _request: web.Request) -> web.Response:
         return json_response({"actors": [presentation.plain(actor) for actor in self._service.operations.actors()]})
+
+    async def running(self, _request: web.Request) -> web.Response:
+        sessions = await self._service.sessions.unfinished()
+        shown = [presentation.running(each, await self._preview(each)) for each in sessions]
+        processes = [view for view in self._service.processes.views() if view.ended_at is None]
+        return json_response(
+            {"sessions": shown, "processes": [self._service.shown_process(view) for view in processes]}
+        )
+
+    async def _preview(self, session: Session) -> str:
+        """Return the first message of a session without a title."""
+        if session.preferences.title:
+            return ""
+        first = await self._service.sessions.messages(session.id, Seq(-1), 1, exact=True)
+        said = [own_words(str(each["content"])) for each in presentation.transcript(first) if not each["note"]]
+        return said[0][:_PREVIEW] if said else ""
 
     async def stop(self, request: web.Request) -> web.Response:
         body = await self._object(request)

@@ -71,7 +71,7 @@ class RequestGuard:
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        is_open = request.path in OPEN_PATHS
+        is_open = request.path in OPEN_PATHS or request.path == WELCOME_PATH
         if not is_open:
             self._check_host(request)
         origin = request.headers.get("Origin")
@@ -165,4 +165,5 @@ def _is_loopback(name: str) -> bool:
         return name == "localhost"
 
 
+WELCOME_PATH = "/"
 OPEN_PATHS = frozenset({"/health", "/health/ready", "/openapi.json"})

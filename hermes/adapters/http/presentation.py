@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes.domain.access.question import waits_for
+from hermes.domain.read.activity import activity_of
 
 if TYPE_CHECKING:
     from hermes.domain.events import Event
@@ -66,6 +67,24 @@ def view(view: SessionView) -> JsonObject:
         "mailbox": view.mailbox,
         "queue": [waiting(turn) for turn in view.session.queue],
         "preferences": plain(view.session.preferences),
+    }
+
+
+def running(session: Session, preview: str) -> JsonObject:
+    """Return a session with open work, for a list of what runs."""
+    activity = activity_of(session)
+    return {
+        "id": session.id,
+        "title": session.preferences.title,
+        "preview": preview,
+        "platform": session.platform,
+        "phase": session.phase.value,
+        "doing": activity.kind.value,
+        "what": list(activity.what),
+        "step": activity.step,
+        "since": session.since,
+        "turn_id": session.turn.id if session.turn else None,
+        "queued": len(session.queue),
     }
 
 

@@ -1,11 +1,13 @@
-"""Routes without a key: health, readiness and the OpenAPI document."""
+"""Routes without a key: health, readiness, the OpenAPI document, and a page for browsers."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
+from hermes.adapters.http.guard import WELCOME_PATH
 from hermes.adapters.http.service import Service, json_response
 from hermes.adapters.openai_api.openapi.document import document
+from hermes.adapters.openai_api.welcome_page import welcome_page
 
 
 class HealthApi:
@@ -18,6 +20,13 @@ class HealthApi:
             web.get("/health/ready", self.ready),
             web.get("/openapi.json", self.openapi),
         ]
+
+    def welcome_route(self) -> web.RouteDef:
+        """Return the route of the page, which only the TCP server has: `/` of the admin socket lists its routes."""
+        return web.get(WELCOME_PATH, self.welcome)
+
+    async def welcome(self, _request: web.Request) -> web.Response:
+        return web.Response(text=welcome_page(self._service.operations.version()), content_type="text/html")
 
     async def alive(self, _request: web.Request) -> web.Response:
         return json_response({"status": "ok", "version": self._service.operations.version()})

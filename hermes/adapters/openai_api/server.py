@@ -108,7 +108,9 @@ class ApiServer:
     async def start(self) -> None:
         settings = self._settings
         self._lifetime = Lifetime()
-        app = application(api_routes(self._service(self._lifetime)), self._guard.check, self._scope.check)
+        service = self._service(self._lifetime)
+        routes = [*api_routes(service), HealthApi(service).welcome_route()]
+        app = application(routes, self._guard.check, self._scope.check)
         app.on_response_prepare.append(self._guard.add_cors_headers)
         self._listener = Listener(
             app,

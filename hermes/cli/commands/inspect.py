@@ -1,4 +1,4 @@
-"""`hermes ps`, `sessions`, `show` and `why`: actors and sessions. Sessions can be read without a daemon."""
+"""`hermes sessions`, `show` and `why`: stored sessions, also without a daemon."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.answered import reads_records, show
-from hermes.cli.output import ago, count, duration, moment, one_line, print_table, print_text, printable, shortened
+from hermes.cli.answered import reads_records
+from hermes.cli.output import ago, count, moment, one_line, print_table, print_text, printable, shortened
 from hermes.cli.parser import add_session, positive, whole
 
 if TYPE_CHECKING:
@@ -25,30 +25,9 @@ _SESSION = "20260102_030405_1a2b3c4d"
 
 
 def add_commands(commands: Commands) -> None:
-    ps = commands.add(
-        "ps",
-        _ps,
-        "List live actors, sessions or background processes.",
-        examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --processes\n  hermes ps --running\n"
-        "  hermes ps proc_0123456789ab\n"
-        "  hermes ps --json | jq '.actors[].name'",
-        json=True,
-    )
-    which = ps.add_mutually_exclusive_group()
-    which.add_argument("--sessions", action="store_true", help="list sessions, the last active first")
-    which.add_argument("--processes", action="store_true", help="list the background processes of all sessions")
-    which.add_argument("--running", action="store_true", help="list only running background processes")
-    which.add_argument(
-        "processes_named",
-        nargs="*",
-        default=(),
-        metavar="PROCESS",
-        help="explain the state of these background processes",
-    )
-    _add_limit(ps, f"how many to list (default: {_SESSIONS} sessions, all actors)")
     sessions = commands.add(
         "sessions",
-        _sessions,
+        list_sessions,
         "List stored sessions, the last active first. Same as `hermes ps --sessions`.",
         examples="  hermes sessions\n  hermes sessions --waiting\n  hermes sessions --limit 5 --json",
         json=True,
@@ -85,43 +64,8 @@ def _add_limit(parser: ArgumentParser, about: str) -> None:
 # ---------------------------------------------------------------- lists
 
 
-def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.sessions:
-        return _sessions(args, environ)
-    from hermes.cli.client import connect
-
-    client = connect(environ)
-    info = client.info()
-    if args.processes or args.running or args.processes_named:
-        from hermes.cli.commands.processes import show_processes
-
-        return show_processes(args, client, resets=info.get("resets", True))
-    actors = client.get("/actors")["actors"][: args.limit]
-    return show(args, {"actors": actors}, lambda: _print_actors(actors))
-
-
-def _print_actors(actors: list[dict[str, Any]]) -> None:
-    rows = [
-        [
-            actor["kind"],
-            actor["name"],
-            actor["state"],
-            str(actor["mailbox"]),
-            duration(actor["oldest_s"]) if actor["mailbox"] else "-",
-            str(actor["handled"]),
-            duration(actor["slowest_s"]),
-            duration(actor["age_s"]),
-            actor["last_error"] or "-",
-        ]
-        for actor in actors
-    ]
-    columns = ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"]
-    numbers = ("MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE")
-    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"), alarm="LAST ERROR", numbers=numbers)
-
-
 @reads_records
-def _sessions(args: argparse.Namespace, records: Records) -> Answer:
+def list_sessions(args: argparse.Namespace, records: Records) -> Answer:
     from hermes.cli.session_lookup import recent
 
     limit, only_waiting = args.limit or _SESSIONS, getattr(args, "waiting", False)
