@@ -80,6 +80,7 @@ def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) ->
         company=session.company,
         role=role_of_turn(session),
         by=session.turn.by,
+        instructions=transcript.instructions,
     )
 
 

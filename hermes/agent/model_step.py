@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.accounting import Price, costed
-from hermes.agent.chat_message import MEDIA_TOKENS, encode, total_tokens
+from hermes.agent.chat_message import MEDIA_TOKENS, encode, read, total_tokens
 from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.image_policy import ImagePolicy, ShownMessages, sees
 from hermes.agent.ledger import Ledger
@@ -160,7 +159,7 @@ class ModelStep:
         return await asyncio.to_thread(total_tokens, messages) > window
 
     def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes, model: str) -> ModelRequest:
-        messages = [with_instructions(prompt, job.options), *job.messages]
+        messages = [with_instructions(prompt, job.instructions), *job.messages]
         if job.last:
             messages.append(encode({"role": "user", "content": step_limit(self.settings.max_replies)}))
         return ModelRequest(
@@ -239,12 +238,9 @@ def _system(text: str) -> EncodedMessage:
     return encode({"role": "system", "content": text})
 
 
-def with_instructions(prompt: EncodedMessage, options: bytes) -> EncodedMessage:
-    """Return the prompt with the instructions of this turn. Some endpoints accept only one system message."""
-    if b'"instructions":' not in options:
-        return prompt
-    instructions = json.loads(options).get("hermes", {}).get("instructions", "")
-    return _system(f"{json.loads(prompt)['content']}\n\n{instructions}") if instructions else prompt
+def with_instructions(prompt: EncodedMessage, instructions: EncodedMessage) -> EncodedMessage:
+    """Return the prompt with the client's instructions. Some endpoints accept only one system message."""
+    return _system(f"{read(prompt).text}\n\n{read(instructions).text}") if instructions else prompt
 
 
 def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessage:

@@ -12,7 +12,7 @@ from hermes.domain.values import dataclass
 if TYPE_CHECKING:
     from hermes.domain.ids import SessionId, TurnId
     from hermes.domain.session.state import Phase
-    from hermes.domain.tool_call import CallOutcome
+    from hermes.domain.tool_call import CallOutcome, ClientCall
     from hermes.domain.turn_failure import Failure
     from hermes.domain.usage import Usage
 
@@ -136,6 +136,7 @@ class TurnAnswered:
     model: str
     finish_reason: str
     usage: Usage
+    calls: tuple[ClientCall, ...] = ()  # that the client runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

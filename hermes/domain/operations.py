@@ -145,9 +145,13 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class See:
-    """Take note of an inbound id without a message. Refused with AlreadySeenError if it was seen before."""
+    """Take note of an inbound id without a message. Refused with AlreadySeenError if it was seen before.
+
+    `latest`: replaces the earlier note instead.
+    """
 
     seen: Seen
+    latest: bool = False
 
 
 Operation: TypeAlias = (

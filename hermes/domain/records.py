@@ -11,6 +11,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause, HoldCause, InterruptionCause, SuspendCause
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage, MessageOrigin
+from hermes.domain.message_chain import NO_CHAIN, Chain
 from hermes.domain.session.state import Preferences, Turn
 from hermes.domain.source import Place, Source
 from hermes.domain.tool_call import Call, CallOutcome
@@ -42,6 +43,8 @@ class MessageReceived:
     options: bytes = b"{}"
     steer: bool = False
     inbound: InboundKey | None = None  # under which it was taken, once
+    chain: Chain = NO_CHAIN  # of the client's history with this message
+    results: tuple[str, ...] = ()  # calls whose results are the first of `messages`; the client ran them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,14 @@ class PromptBuilt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instructed:
+    """The client gave its own instructions, which are added to the system prompt. Empty: it gave none."""
+
+    at: float
+    message: EncodedMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
     """The model asked for tool calls."""
 
@@ -99,6 +110,8 @@ class ModelReplied:
     usage: Usage = Usage()
     context_tokens: int = 0
     waited_s: float = 0.0  # of its time, while the model answered others
+    handed: tuple[Call, ...] = ()  # calls of the same answer that the client runs, after these
+    handed_message: EncodedMessage = EncodedMessage(b"")  # the model's message with those calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +184,7 @@ class TurnFinished:
     usage: Usage = Usage()  # of the last model call; the others stand with theirs
     context_tokens: int = 0
     waited_s: float = 0.0  # of its time, while the model answered others
+    handed: tuple[Call, ...] = ()  # calls in its message, whose results the client sends next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +318,8 @@ class ContextCarried:
     place: Place | None = None
     origins: tuple[MessageOrigin, ...] = ()  # one for each of `messages`; none: stored by a version without them
     starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
+    instructions: EncodedMessage = EncodedMessage(b"")  # of the client
+    handed: tuple[Call, ...] = ()  # calls of the last message that the client runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +337,7 @@ Record: TypeAlias = (
     | TurnStarted
     | Merged
     | PromptBuilt
+    | Instructed
     | ModelReplied
     | ModelRetried
     | ToolStarted

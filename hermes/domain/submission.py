@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
+from hermes.domain.message_chain import NO_CHAIN, Chain
 from hermes.domain.source import Source
 from hermes.domain.values import dataclass
 
@@ -47,8 +48,14 @@ class Submission:
     joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # words of the person alone, if the message has more; only they can answer a question
-    opening: tuple[EncodedMessage, ...] = ()  # instructions that go first if this is the session's first message
+    opening: tuple[EncodedMessage, ...] = ()  # earlier history, taken if this is the session's first message
     may_answer: bool = True  # False: it brings a forwarded message, which answers no question
+    instructions: EncodedMessage | None = None  # of the client, from now on; empty: none; None: as before
+    chain: Chain = NO_CHAIN  # of the client's history with the new message
+    locates: tuple[InboundKey, ...] = ()  # keys that lead to this turn from now on
+    replies: bool = False  # it follows the open question in its client's history: other words than an answer deny
+    results: tuple[str, ...] = ()  # calls whose results are the first of `messages`; the client ran them
+    retries: bool = False  # the last turn failed and is tried again, without a new message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 from hermes.domain.source import Place
 from hermes.domain.values import dataclass
@@ -47,6 +49,7 @@ class CallState(StrEnum):
     PROPOSED = "proposed"  # the model asked for it
     ASKED = "asked"  # waits for a person
     STARTED = "started"  # may have had effects
+    HANDED = "handed"  # the client runs it
 
 
 class CallOutcome(StrEnum):
@@ -55,7 +58,25 @@ class CallOutcome(StrEnum):
     DENIED = "denied"
     STOPPED = "stopped"  # ended with the turn
     NOT_RUN = "not_run"
+    NO_RESULT = "no_result"  # the client that was to run it sent none
     UNKNOWN = "unknown"  # it began, and its end is not recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCall:
+    """A tool call that the client runs."""
+
+    id: str
+    name: str
+    arguments: str  # JSON, as the model wrote it
+
+
+def client_calls(calls: Iterable[Mapping[str, Any]]) -> tuple[ClientCall, ...]:
+    """Return the calls of a model's message."""
+    return tuple(
+        ClientCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+        for call in calls
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.submission import Receipt, Seen, Submission
 
 
 class Sessions(Protocol):
@@ -26,6 +26,9 @@ class Sessions(Protocol):
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         """Return the receipt of a message that was accepted earlier under this inbound id, if any."""
+
+    async def located(self, key: InboundKey) -> Seen | None:
+        """Return the turn that a key of a client's history or request leads to."""
 
     async def note_command(self, submission: Submission) -> Receipt | None:
         """Record a command's inbound id before the command runs. Returns its receipt if it came before."""

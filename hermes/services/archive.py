@@ -21,6 +21,7 @@ from hermes.domain.read.transcript import read_around, read_page
 from hermes.domain.read.turn_log import records_of
 from hermes.domain.read.views import JournalEntry, JournalPage, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
+from hermes.domain.submission import Seen
 from hermes.ports.given import Clock
 
 
@@ -32,6 +33,9 @@ class Archive:
     async def reply_of(self, command: InboundKey) -> bytes | None:
         seen = await self._journal.fetch(lambda reader: reader.seen(reply_key(command)))
         return None if seen is None else seen.fingerprint
+
+    async def located(self, key: InboundKey) -> Seen | None:
+        return await self._journal.fetch(lambda reader: reader.seen(key))
 
     async def bound(self, key: SessionKey) -> SessionId | None:
         return await self._journal.fetch(lambda reader: reader.bound(key))

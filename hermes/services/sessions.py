@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +31,7 @@ from hermes.domain.errors import (
 from hermes.domain.events import TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
+from hermes.domain.message_chain import text_and_calls
 from hermes.domain.operations import DropDeadLetter, Enqueue, PutFact, See
 from hermes.domain.outbox_message import DeadLetter, OutboxMessage
 from hermes.domain.read.explain import explain
@@ -60,6 +60,7 @@ from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.session.turn_stop import DELETED
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Handling, Receipt, Seen, Submission
+from hermes.domain.tool_call import client_calls
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
@@ -176,13 +177,15 @@ class SessionService(Archive, Sessions):
             return TurnGaveUp(session=session, turn=turn, failure=DELETED)
         match record:
             case TurnFinished():
+                text, calls = text_and_calls(record.message)
                 return TurnAnswered(
                     session=head.id,
                     turn=turn,
-                    text=json.loads(record.message)["content"],
+                    text=text,
                     model=record.model,
                     finish_reason=record.finish_reason,
                     usage=usage,
+                    calls=client_calls(calls) if record.handed else (),
                 )
             case TurnFailed():
                 return TurnGaveUp(session=head.id, turn=turn, failure=record.failure)

@@ -144,8 +144,8 @@ class WritePlan:
                 self._count(operation)
             case PutFact() | PutProcess() | DropProcess():
                 self._put_row(operation)
-            case See(seen=seen):
-                self._see(seen)
+            case See(seen=seen, latest=latest):
+                self._see(seen, latest=latest)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._outbox.perform(operation, order=self.next_lsn)
             case _:
@@ -213,9 +213,9 @@ class WritePlan:
         if append.head.id != append.session or append.head.next_seq != next_seq + len(append.records):
             raise StorageError(f"the head of session {append.session} does not fit its records")
 
-    def _see(self, seen: Seen) -> None:
+    def _see(self, seen: Seen, *, latest: bool = False) -> None:
         key = text_key(seen.key)
-        value = self._stage.get(INBOX, key)
+        value = None if latest else self._stage.get(INBOX, key)
         if value is not None:
             raise AlreadySeenError(codec.open_as(Seen, key, value))  # or DamagedError
         self._stage.put(INBOX, key, codec.seal(key, self._pack(seen)))

@@ -80,13 +80,13 @@ TOOLS = "The request's tools were ignored: tools run on the server."
 @pytest.mark.parametrize(
     ("fields", "session", "notice"),
     [
-        ({"earlier": 3}, True, f"3 other messages of this request were {OTHERS}"),
-        ({"earlier": 1}, True, f"1 other message of this request was {OTHERS}"),
+        ({"earlier": 3}, True, f"3 earlier messages of this request were {OTHERS}"),
+        ({"earlier": 1}, True, f"1 earlier message of this request was {OTHERS}"),
         ({"earlier": 3}, False, None),
         ({"tools": [{}]}, False, TOOLS),
         ({"functions": [{}]}, True, TOOLS),
         ({"tools": []}, True, None),
-        ({"earlier": 1, "tools": [{}]}, True, f"1 other message of this request was {OTHERS} {TOOLS}"),
+        ({"earlier": 1, "tools": [{}]}, True, f"1 earlier message of this request was {OTHERS} {TOOLS}"),
     ],
 )
 async def test_what_was_not_taken_is_said(
@@ -129,8 +129,8 @@ async def test_without_a_session_the_requests_messages_are_the_history(
     assert submission.session is None
     assert submission.key is None
     assert submission.source.platform == "api"
-    assert list(submission.messages) == [
-        b'{"role":"system","content":"be brief"}',
+    assert submission.instructions == b'{"role":"system","content":"be brief"}'
+    assert [*submission.opening, *submission.messages] == [
         b'{"role":"user","content":"ping","name":"Ann"}',
         b'{"role":"assistant","content":null,"tool_calls":'
         + json.dumps([_call()], separators=(",", ":")).encode()
@@ -266,7 +266,7 @@ async def test_failed_turn_ends_the_stream_with_an_error_without_done(
         {
             "error": {
                 "message": "the model is overloaded. The message is stored: `/retry` in its session retries it; "
-                "sending it again would store it twice.",
+                "sending it again within a minute does the same.",
                 "type": "server_error",
                 "param": None,
                 "code": "upstream_overloaded",
@@ -315,17 +315,17 @@ async def test_restarted_turn_never_mixes_two_answers(world: ApiHarness, client:
     assert received[-1].data == "[DONE]"
 
 
-@pytest.mark.parametrize("first", [True, False])
-async def test_instructions_open_a_session_that_the_request_begins(
-    world: ApiHarness, client: aiohttp.ClientSession, first: bool
-) -> None:
-    world.desk.opens = first
+async def test_instructions_apply_to_a_named_session_too(world: ApiHarness, client: aiohttp.ClientSession) -> None:
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
-    _, body, _ = await chat(client, ask(messages=messages), **{"X-Hermes-Session-Id": "s"})
-    (submission,) = world.desk.submitted
-    assert [json.loads(message)["role"] for message in submission.messages] == ["user"]
-    assert [json.loads(message)["content"] for message in submission.opening] == ["Be brief."]
-    assert ("notice" in body["hermes"]) is not first
+    named = {"X-Hermes-Session-Id": "s"}
+    _, body, _ = await chat(client, ask(messages=messages), **named)
+    await chat(client, ask(messages=messages[1:]), **named)
+    await chat(client, ask(messages=messages[1:]))
+    first, second, third = world.desk.submitted
+    assert [json.loads(message)["role"] for message in first.messages] == ["user"]
+    assert json.loads(first.instructions or b"") == messages[0]
+    assert (second.instructions, third.instructions) == (None, b""), "the session keeps them; a history is complete"
+    assert "notice" not in body["hermes"]
 
 
 @pytest.mark.parametrize("name", ["hermes", "hermes-agent", "default"])

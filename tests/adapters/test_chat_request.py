@@ -104,7 +104,7 @@ def test_text_that_cannot_be_stored_is_refused_wherever_it_is(text: str, says: s
     bodies = [ask(text), messages({"role": "system", "content": text}, USER), messages(USER | {"name": text})]
     for body in bodies:
         with pytest.raises(BadInputError, match=says) as caught:
-            parse_chat_request(body).encoded(last_only=False)
+            parse_chat_request(body)
         assert caught.value.param == "messages[0]"
     with pytest.raises(BadInputError, match=says):
         parse_chat_request(ask(user=text))
@@ -115,7 +115,7 @@ def test_text_that_cannot_be_stored_is_refused_wherever_it_is(text: str, says: s
     ["\\u0000", "\\\\u0000", "😀", "\u202e right to left", "\u200b", "x" * 2**20, "\U0001f600" * 10_000, "\x7f\x01"],
 )
 def test_strange_but_sound_text_is_taken_as_it_is(text: str) -> None:
-    (message,) = parse_chat_request(ask(text)).encoded(last_only=False)
+    (message,) = parse_chat_request(ask(text)).given.encoded_new
     assert json.loads(message) == {"role": "user", "content": text}
 
 
@@ -143,4 +143,4 @@ _anything = st.recursive(
 @given(st.dictionaries(st.sampled_from(_FIELDS), _anything) | _anything)
 def test_no_body_does_anything_but_parse_or_be_refused(body: Any) -> None:
     with contextlib.suppress(BadInputError):
-        parse_chat_request(body).encoded(last_only=False)
+        parse_chat_request(body)

@@ -150,7 +150,7 @@ async def test_a_preflight_needs_no_key_and_names_what_is_allowed(world: ApiHarn
             assert response.status == 403
     wanted = (
         "Authorization Content-Type Idempotency-Key X-Hermes-Session-Id X-Hermes-Cancel-On-Disconnect "
-        "X-Hermes-Events Last-Event-ID x-stainless-os"
+        "X-Hermes-Events X-Hermes-Session-Key Last-Event-ID x-stainless-os"
     )
     assert allowed == wanted.split()
 

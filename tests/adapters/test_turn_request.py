@@ -16,7 +16,8 @@ def parse_turn_request(body: Any, stored: Any = None) -> TurnRequest:
 
 
 def parsed(**body: Any) -> list[Any]:
-    return [json.loads(message) for message in parse_turn_request(body).messages]
+    given = parse_turn_request(body).given
+    return [json.loads(message) for message in (*given.encoded_history, *given.encoded_new)]
 
 
 def test_a_string_is_what_the_user_says() -> None:
@@ -37,10 +38,10 @@ def test_input_items_become_messages_and_parallel_calls_stay_together() -> None:
         {"role": "user", "content": "Thanks"},
     ]
     assert [message["role"] for message in parsed(input=items)] == [
-        *("developer", "user", "assistant", "tool", "tool", "assistant", "user"),
+        *("user", "assistant", "tool", "tool", "assistant", "user"),
     ]
-    assert [call["id"] for call in parsed(input=items)[2]["tool_calls"]] == ["a", "b"]
-    assert parsed(input=items)[4] == {"role": "tool", "tool_call_id": "b", "content": "12:00"}
+    assert [call["id"] for call in parsed(input=items)[1]["tool_calls"]] == ["a", "b"]
+    assert parsed(input=items)[3] == {"role": "tool", "tool_call_id": "b", "content": "12:00"}
 
 
 def test_clients_may_send_back_what_they_received() -> None:
@@ -66,13 +67,14 @@ def test_clients_may_send_back_what_they_received() -> None:
 def test_references_to_stored_items_are_resolved_and_unknown_ones_passed_over() -> None:
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
     items = [{"type": "item_reference", "id": name} for name in ("a", "b")] + [{"role": "user", "content": "Hi"}]
-    request = parse_turn_request({"input": items}, {"a": said})
-    assert [json.loads(message)["content"] for message in request.messages] == ["Hello", "Hi"]
+    given = parse_turn_request({"input": items}, {"a": said}).given
+    assert [message["content"] for message in (*given.history, *given.new)] == ["Hello", "Hi"]
 
 
 def test_instructions_belong_to_the_turn_and_not_to_its_messages() -> None:
     request = parse_turn_request({"input": "Hi", "instructions": "Be brief."})
-    assert [json.loads(message)["role"] for message in request.messages] == ["user"]
+    assert [message["role"] for message in request.given.new] == ["user"]
+    assert json.loads(request.given.instructions) == {"role": "system", "content": "Be brief."}
     assert json.loads(request.options)["hermes"]["instructions"] == "Be brief."
 
 

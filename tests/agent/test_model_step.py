@@ -65,8 +65,8 @@ async def test_a_persons_preferences_go_with_the_request(tmp_path: Path) -> None
 async def test_instructions_of_a_turn_are_part_of_its_system_message(tmp_path: Path) -> None:
     model = ScriptedModel(says("a"))
     prompt = EncodedMessage(b'{"role":"system","content":"x"}')
-    options = b'{"hermes":{"instructions":"Be brief."}}'
-    report = await AgentBench(tmp_path, model).think(prompt=prompt, options=options)
+    instructions = EncodedMessage(b'{"role":"system","content":"Be brief."}')
+    report = await AgentBench(tmp_path, model).think(prompt=prompt, instructions=instructions)
     assert report.prompt is None
     assert json.loads(model.requests[0].messages[0]) == {"role": "system", "content": "x\n\nBe brief."}
 

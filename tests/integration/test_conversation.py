@@ -75,9 +75,7 @@ def test_a_request_without_a_session_brings_its_own_history_and_becomes_a_sessio
         {"role": "user", "content": "!history"},
     ]
     answer = daemon.request("POST", "/v1/chat/completions", {"model": "hermes", "messages": messages})
-    assert all(word in answer.text for word in ("be brief", "one", "two"))
-    stored = daemon.request("GET", f"/api/sessions/{answer.session}/messages").json()
-    assert "be brief" in str(stored)
+    assert all(word in answer.text for word in ("one", "two"))
     assert "one" in daemon.ask("!history", session=answer.session).text
 
 

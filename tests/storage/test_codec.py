@@ -43,18 +43,19 @@ KINDS = get_args(Record)
 FEW = settings(max_examples=30, deadline=None)
 ORDER = {
     "SessionStarted": "at key source reason parent",
-    "MessageReceived": "at turn messages source options steer inbound",
+    "MessageReceived": "at turn messages source options steer inbound chain results",
     "Amended": "at turn messages replaces inbound role",
     "TurnStarted": "at turn attempt note",
     "Merged": "at turn into hidden",
     "PromptBuilt": "at message",
-    "ModelReplied": "at turn message calls model usage context_tokens waited_s",
+    "Instructed": "at message",
+    "ModelReplied": "at turn message calls model usage context_tokens waited_s handed handed_message",
     "ModelRetried": "at turn model failure tries delay_s",
     "ToolStarted": "at turn call",
     "ToolFinished": "at turn call message outcome took_s name",
     "Asked": "at turn call question choices routed asked_in cut file",
     "Answered": "at turn call answer by role name",
-    "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s",
+    "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s handed",
     "TurnFailed": "at turn failure told",
     "TurnInterrupted": "at turn reason cause hold",
     "MarkedResumePending": "at reason written cause by",
@@ -69,7 +70,7 @@ ORDER = {
     "CompressionFailed": "at reason counts end",
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
-        "summary_usage summary_model place origins starts"
+        "summary_usage summary_model place origins starts instructions handed"
     ),
     "AuthorityDropped": "at reason",
     "BadRecord": "problem",
@@ -78,9 +79,10 @@ ORDER = {
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
-        "compression_failed_tokens resume_cause interruption"
+        "compression_failed_tokens resume_cause interruption instructed handed"
     ),
-    "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
+    " chain said results handing handing_message handing_model",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
     " whole_file cut",
     "Gate": "verdict reason rules once findings subjects",

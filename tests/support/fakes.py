@@ -32,7 +32,7 @@ from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import ActorView, JournalEntry, JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Phase, Session, Turn, is_pending
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.usage import Usage
 
@@ -122,6 +122,7 @@ class FakeSessions:
         self.sessions: dict[SessionId, Session] = {}
         self.transcripts: dict[SessionId, list[StoredMessage]] = {}
         self.outcomes: dict[TurnId, TurnOutcome] = {}
+        self.places: dict[InboundKey, Seen] = {}  # by keys that lead to turns
         self.seen: dict[InboundKey, tuple[Receipt, bytes]] = {}
         self.replies: dict[InboundKey | None, bytes] = {}
         self.letters: dict[str, DeadLetter] = {}
@@ -163,7 +164,9 @@ class FakeSessions:
         )
         if submission.inbound is not None:
             self.seen[submission.inbound] = (receipt, submission.fingerprint)
-        self._store(session.id, submission.turn, *submission.messages)
+        self._store(session.id, submission.turn, *submission.opening, *submission.messages)
+        for key in submission.locates:
+            self.places[key] = Seen(key=key, session=session.id, turn=submission.turn, fingerprint=b"", at=NOW)
         self._hub.publish(TurnAccepted(session=session.id, turn=submission.turn, position=0))
         self.tasks[submission.turn] = asyncio.create_task(self._run(session.id, submission.turn))
         return receipt
@@ -174,6 +177,9 @@ class FakeSessions:
     async def accepted(self, submission: Submission) -> Receipt | None:
         receipt, _ = self.seen.get(submission.inbound, (None, b"")) if submission.inbound else (None, b"")
         return receipt and replace(receipt, duplicate=True)
+
+    async def located(self, key: InboundKey) -> Seen | None:
+        return self.places.get(key)
 
     async def note_command(self, submission: Submission) -> Receipt | None:
         before = await self.accepted(submission)

@@ -251,8 +251,8 @@ class MemoryEngine(Engine):
                 self._count(operation)
             case PutFact() | PutProcess() | DropProcess():
                 self._keep(operation)
-            case See(seen=seen):
-                self._see(seen)
+            case See(seen=seen, latest=latest):
+                self._see(seen, latest=latest)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._deliver(operation)
             case _:
@@ -320,8 +320,8 @@ class MemoryEngine(Engine):
             self._set(self._order, self._position, (append.session, seq))
         self._put_row(append)
 
-    def _see(self, seen: Seen) -> None:
-        if earlier := self._inbox.get(seen.key):
+    def _see(self, seen: Seen, *, latest: bool = False) -> None:
+        if not latest and (earlier := self._inbox.get(seen.key)):
             raise AlreadySeenError(earlier)
         pack((text_key(seen.key), seen))
         self._set(self._inbox, seen.key, seen)

@@ -36,6 +36,7 @@ _ALLOWED_HEADERS = (
     parameter.SESSION_HEADER,
     parameter.CANCEL_HEADER,
     parameter.EVENTS_HEADER,
+    parameter.KEY_HEADER,
     parameter.LAST_EVENT_HEADER,
 )
 _SEND_THE_KEY = (
@@ -47,7 +48,7 @@ _EXPOSED_HEADERS = (
     parameter.TURN_HEADER,
     parameter.REPLAY_HEADER,
     "Retry-After",
-    "X-Should-Retry",
+    parameter.SHOULD_RETRY_HEADER,
 )
 
 

@@ -11,6 +11,8 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SESSION_ID_PATTERN, SessionId
 
 SESSION_HEADER = "X-Hermes-Session-Id"
+KEY_HEADER = "X-Hermes-Session-Key"
+SHOULD_RETRY_HEADER = "X-Should-Retry"
 TURN_HEADER = "X-Hermes-Turn-Id"
 REPLAY_HEADER = "X-Hermes-Idempotent-Replay"
 CANCEL_HEADER = "X-Hermes-Cancel-On-Disconnect"

@@ -98,6 +98,7 @@ _OWN_STATUS = {  # bad input with its own status
     "bad_configuration": 409,
     "turn_taken_back": 409,
     "nothing_to_undo": 409,
+    "call_not_waiting": 409,
 }
 _STORAGE_FULL_RETRY_S = 30
 
@@ -137,10 +138,10 @@ def of_failure(failure: Failure, *, keyed: bool) -> Problem:
     status, code = _FAILURES[failure.kind]
     if status not in (429, 503):
         return Problem(status=status, code=code, message=failure.message)
-    how = "under a new Idempotency-Key" if keyed else "again"
+    again = "under a new Idempotency-Key would store it twice" if keyed else "again within a minute does the same"
     message = (
         f"{failure.message.rstrip('.')}. The message is stored: `/retry` in its session retries it; "
-        f"sending it {how} would store it twice."
+        f"sending it {again}."
     )
     retry_after_s = failure.retry_after_s or _FAILURE_RETRY_S
     return Problem(status=status, code=code, message=message, retry_after_s=retry_after_s)

@@ -16,7 +16,7 @@ from hermes.adapters.http.event_stream import STREAM, TURNSTILE, Turnstile
 from hermes.adapters.http.field import given
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.listener import Lifetime
-from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
+from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, SHOULD_RETRY_HEADER, TURN_HEADER
 from hermes.adapters.http.stream_token import StreamToken
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
@@ -138,4 +138,4 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         if receipt.duplicate:
             response.headers[REPLAY_HEADER] = "true"
         if response.status >= 400:  # the message is stored: client libraries must not retry
-            response.headers["X-Should-Retry"] = "false"
+            response.headers[SHOULD_RETRY_HEADER] = "false"

@@ -20,7 +20,9 @@ from hermes.adapters.openai_api.chat_stream import ChatStream
 from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
+from hermes.adapters.openai_api.turns.session_choice import PREVIOUS, named_in, read_choice
+from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
+from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import SessionId
@@ -33,20 +35,21 @@ from hermes.system.crash_point import reach
 class Chat:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._intake = TurnIntake(service)
 
     def routes(self) -> list[web.RouteDef]:
         return [web.post("/v1/chat/completions", self.completions)]
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
-        chat, submission = await self._read(request)
+        chat, intake = await self._read(request)
         reach("http: received")
         service = self._service
-        await check_intake(service, submission)
-        if (command := parse(chat.messages[-1]["content"])) is not None:
-            return await self._command(request, chat, submission, command)
-        with closing(service.hub.subscribe(turn=submission.turn)) as feed:
-            receipt = _with_notices(await service.sessions.submit(submission), chat, submission)
+        await check_intake(service, intake.submission)
+        if (command := parse(chat.given.new[-1]["content"])) is not None:
+            return await self._command(request, chat, intake.submission, command)
+        with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
+            receipt = _with_notices(await self._intake.submit(intake), chat, intake)
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
             with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
@@ -82,20 +85,15 @@ class Chat:
 
     # ------------------------------------------------------------ request
 
-    async def _read(self, request: web.Request) -> tuple[ChatRequest, Submission]:
-        session = parameter.session_in_header(request)
-        key = parameter.idempotency_key(request)
-        chat = parse_chat_request(await self._service.read_json(request))
+    async def _read(self, request: web.Request) -> tuple[ChatRequest, Intake]:
+        body = await self._service.read_json(request)
+        chat = parse_chat_request(body)
         check_model(chat.model, self._service.models())
-        submission = Submission(
-            turn=self._service.new_turn_id(),
-            messages=chat.encoded(last_only=session is not None),
-            source=self._service.source(request, chat.user),
-            session=session,
-            options=chat.options,
-            opening=chat.instructions() if session is not None else (),
-        )
-        return chat, only_once(submission, key, session or "")
+        source = self._service.source(request, chat.user)
+        choice = read_choice(request, source.platform, named_in(body), body.get(PREVIOUS))
+        prepare = self._intake.prepare
+        intake = prepare(request, body, chat.given, options=chat.options, source=source, choice=choice)
+        return chat, intake
 
     # ------------------------------------------------------------ answer
 
@@ -125,9 +123,8 @@ class Chat:
         return ChatCompletion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
 
 
-def _with_notices(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
-    notices = [
-        receipt.notice,
-        *chat.passed_over(last_only=submission.session is not None, opened=receipt.opened or receipt.duplicate),
-    ]
+def _with_notices(receipt: Receipt, chat: ChatRequest, intake: Intake) -> Receipt:
+    notices = [receipt.notice, intake.ignored(receipt)]
+    if chat.has_tools:
+        notices.append("The request's tools were ignored: tools run on the server.")
     return replace(receipt, notice=" ".join(filter(None, notices)))

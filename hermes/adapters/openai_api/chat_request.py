@@ -10,56 +10,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermes.adapters.http.field import boolean, encode, filled_text, given, number, refuse, text, whole
-from hermes.domain.message import EncodedMessage
+from hermes.adapters.openai_api.turns.conversation_input import ConversationInput, split
 from hermes.domain.values import dataclass
 
 MAX_MESSAGES = 2_000
 MAXOPTIONS_BYTES = 64 << 10
-INSTRUCTIVE = ("system", "developer")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     model: str
-    messages: tuple[Mapping[str, Any], ...]
+    given: ConversationInput
     options: bytes  # JSON object for the model
     user: str
     stream: bool
     include_usage: bool
     has_tools: bool
-
-    def encoded(self, *, last_only: bool) -> tuple[EncodedMessage, ...]:
-        first = len(self.messages) - 1 if last_only else 0
-        return tuple(
-            EncodedMessage(encode(message, f"messages[{index}]"))
-            for index, message in enumerate(self.messages[first:], first)
-        )
-
-    def instructions(self) -> tuple[EncodedMessage, ...]:
-        """Return the request's system and developer messages, which open a new session."""
-        return tuple(
-            EncodedMessage(encode(message, f"messages[{index}]"))
-            for index, message in enumerate(self.messages)
-            if message["role"] in INSTRUCTIVE
-        )
-
-    def passed_over(self, *, last_only: bool, opened: bool = False) -> list[str]:
-        """Return notices about ignored parts of the request. `opened`: the instructions were used."""
-        others = len(self.messages) - 1 if last_only else 0
-        if last_only and opened:
-            others -= len(self.instructions())
-        said = []
-        if others:
-            what = (
-                "1 other message of this request was"
-                if others == 1
-                else f"{others} other messages of this request were"
-            )
-            said.append(f"{what} ignored: the stored session is the history.")
-        if self.has_tools:
-            said.append("The request's tools were ignored: tools run on the server.")
-        return said
 
 
 def parse_chat_request(body: Any) -> ChatRequest:
@@ -68,7 +35,7 @@ def parse_chat_request(body: Any) -> ChatRequest:
     options = {name: check(body[name], name) for name, check in OPTIONS.items() if name in body}
     return ChatRequest(
         model=filled_text(body.get("model"), "model"),
-        messages=read_messages(body.get("messages"), "messages"),
+        given=split(read_messages(body.get("messages"), "messages"), "messages"),
         options=small(encode(options, "options")),
         user=options.get("user", ""),
         stream=boolean(body.get("stream", False), "stream"),
@@ -87,9 +54,9 @@ def read_messages(value: Any, name: str) -> tuple[Mapping[str, Any], ...]:
         refuse(name, f"{name} has {len(value):,} messages; the maximum is {MAX_MESSAGES:,}.")
     messages = tuple(_message(message, f"{name}[{index}]") for index, message in enumerate(value))
     last = f"{name}[{len(messages) - 1}]"
-    if messages[-1]["role"] != "user":
-        refuse(f"{last}.role", "The last message must have the role user.")
-    if not messages[-1]["content"]:
+    if messages[-1]["role"] not in ("user", "tool"):
+        refuse(f"{last}.role", "The last message must have the role user or tool.")
+    if messages[-1]["role"] == "user" and not messages[-1]["content"]:
         refuse(f"{last}.content", "The last message is empty.")
     return messages
 

@@ -21,7 +21,7 @@ from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.ports.sessions import Sessions
 
 _PAGE = 200
@@ -58,6 +58,11 @@ class OwnSessions(Sessions):
     async def accepted(self, submission: Submission) -> Receipt | None:
         await self.check(submission.session)
         return await self._inner.accepted(submission)
+
+    async def located(self, key: InboundKey) -> Seen | None:
+        found = await self._inner.located(key)
+        await self.check(found.session if found is not None else None)
+        return found
 
     async def note_command(self, submission: Submission) -> Receipt | None:
         await self.check(submission.session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import zip_longest
 
@@ -152,6 +153,16 @@ def _scope(call: Call, choices: tuple[str, ...]) -> str:
     kinds = ", ".join(call.gate.rules)
     more = "; always: for good, in every conversation" if ALWAYS in choices else ""
     return f"(session: everything of the kind {kinds}, until this conversation ends{more})"
+
+
+def in_words(text: str, choices: Sequence[str], *, approval: bool, may_approve: bool) -> str:
+    """Return a question as an answer in plain text, which says how to reply."""
+    if approval and not may_approve:
+        return f"{text}\n\nThe owner of this Hermes decides. You can only reply with no; until then this waits."
+    if approval:
+        ways = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in choices)])
+        return f"{text}\n\nReply with {ways} or no."
+    return f"{text}\n\nReply with one of: {', '.join(choices)}." if choices else text
 
 
 def waiting_call(session: Session) -> Call | None:

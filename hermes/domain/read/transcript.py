@@ -24,6 +24,7 @@ from hermes.domain.records import (
     AuthorityDropped,
     BadRecord,
     ContextCarried,
+    Instructed,
     LogEntry,
     Merged,
     MessageReceived,
@@ -51,9 +52,11 @@ Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of 
 class Transcript:
     __slots__ = (
         "_automatic",
+        "_continuing",
         "_next_seq",
         "_roles_waiting",
         "_seqs",
+        "instructions",
         "messages",
         "origins",
         "own",
@@ -66,6 +69,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self.prompt: EncodedMessage | None = None
+        self.instructions = EncodedMessage(b"")  # of the client
         self.messages: list[EncodedMessage] = []
         self.origins: list[MessageOrigin] = []  # of the messages
         self.starts: list[int] = []  # where among the messages a person's turns begin
@@ -75,6 +79,7 @@ class Transcript:
         self.waiting: Waiting = {}
         self._roles_waiting: dict[TurnId, Role] = {}
         self._automatic: set[TurnId] = set()  # received messages that no person wrote
+        self._continuing: set[TurnId] = set()  # received messages that continue what a turn before them began
         self._seqs: list[int] = []  # the record that made each message visible
         self._next_seq = Seq(0)
 
@@ -112,12 +117,14 @@ class Transcript:
         match record:
             case PromptBuilt():
                 self.prompt = record.message
+            case Instructed():
+                self.instructions = record.message
             case AuthorityDropped():
-                self.prompt = None
+                self.prompt, self.instructions = None, EncodedMessage(b"")
             case Undone():
                 self._cut(record)
             case ContextCarried():
-                self.prompt = record.prompt
+                self.prompt, self.instructions = record.prompt, record.instructions
                 self.starts = list(_starts_in(record))
                 self.roles = [None] * len(self.starts)
                 self._roles_waiting = {each.turn: each.source.standing for each in record.waiting}
@@ -126,11 +133,13 @@ class Transcript:
                 self._roles_waiting[record.turn] = record.source.standing
                 if record.source.automatic:
                     self._automatic.add(record.turn)
+                if record.results or not record.messages:
+                    self._continuing.add(record.turn)
             case Amended() if record.role is not None and record.turn in self._roles_waiting:
                 self._roles_waiting[record.turn] = lowest(record.role, self._roles_waiting[record.turn])
             case Merged() | TurnFailed():
                 self._roles_waiting.pop(record.turn, None)
-            case TurnStarted() if record.turn in self.waiting:
+            case TurnStarted() if record.turn in self.waiting and record.turn not in self._continuing:
                 self.starts.append(len(self.messages))
                 self.roles.append(self._roles_waiting.pop(record.turn, None))
                 self.own += 1

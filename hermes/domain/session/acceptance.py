@@ -8,9 +8,9 @@ from dataclasses import replace
 from hermes.domain.access.permission import may_answer, needs_approver, rules_of
 from hermes.domain.access.question import SHOW, waiting_call
 from hermes.domain.cause import StopCause
-from hermes.domain.errors import QueueFullError
-from hermes.domain.ids import TurnId
-from hermes.domain.records import Amended, MessageReceived, Preferred, Record, Undone
+from hermes.domain.errors import BadInputError, QueueFullError
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.records import Amended, Instructed, MessageReceived, Preferred, Record, Undone
 from hermes.domain.session import calls
 from hermes.domain.session.builder import open_turns, refuse, refuse_with, start_next, then
 from hermes.domain.session.protocol import (
@@ -28,11 +28,11 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.reason import NEW_MESSAGE
 from hermes.domain.session.recovery import continue_turn
-from hermes.domain.session.state import Phase, Session, Turn, interruption_cause, is_open
+from hermes.domain.session.state import Phase, Session, Turn, instructions_hash, interruption_cause, is_open
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.session.turn_stop import stop_current
 from hermes.domain.submission import Busy, Handling, Seen, Submission
-from hermes.domain.tool_call import Call
+from hermes.domain.tool_call import Approval, Call
 
 
 def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimits) -> Step:
@@ -52,8 +52,12 @@ def deliver(session: Session, event: Submission, now: float, limits: TurnLimits)
         return _deliver_to_held_turn(session, held, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
         return _answer(session, event, asking, said, now=now, limits=limits)
+    if asking is not None and event.replies and event.may_answer:
+        return _deny_with_words(session, event, asking, now, limits)
     if len(session.queue) >= limits.max_queue:
         return _refuse_full_queue(session, limits)
+    if (event.results or event.retries) and (problem := _misfit(session, event)):
+        return refuse_with(session, problem)
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
     if handling is Handling.INTERRUPTING:
@@ -72,6 +76,27 @@ def _answer(session: Session, event: Submission, asking: Call, said: str, *, now
     if said == SHOW and asking.cut:
         return calls.show_whole(merged, asking, now)
     return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
+
+
+def _deny_with_words(session: Session, event: Submission, asking: Call, now: float, limits: TurnLimits) -> Step:
+    """Deny the waiting call: its client can only reply in words, and these are no answer. The model reads them."""
+    received = _received(session, event, now, Handling.STEERING)
+    return calls.advance(calls.resolve(received, asking, Approval.DENY, event.source, now), now, limits)
+
+
+def _misfit(session: Session, event: Submission) -> BadInputError | None:
+    """Return why results of calls, or another try of the last turn, do not fit the session now."""
+    if not session.messages:
+        return None
+    idle = session.turn is None and not session.queue and not session.compressing
+    if event.retries:
+        fits = idle and session.last_failure is not None
+        return None if fits else BadInputError("the last turn did not fail", code="wrong_phase")
+    if idle and set(event.results) <= {call.id for call in session.handed}:
+        return None
+    waiting = ", ".join(call.id for call in session.handed) or "none"
+    message = f"These calls do not wait for a result: {', '.join(event.results)}. Waiting in {session.id}: {waiting}."
+    return BadInputError(message, param="messages", code="call_not_waiting")
 
 
 def start_held(session: Session, _event: StartHeld, now: float, _limits: TurnLimits) -> Step:
@@ -148,13 +173,32 @@ def _received(session: Session, event: Submission, now: float, handling: Handlin
         options=event.options,
         steer=handling is Handling.STEERING,
         inbound=event.inbound,
+        chain=event.chain,
+        results=event.results,
     )
     ahead = session.turn is not None and handling is not Handling.INTERRUPTING
     first = 0 if handling is Handling.ANSWER else len(session.queue) + ahead
     into = session.turn.id if session.turn is not None and handling is Handling.ANSWER else None
     accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
-    accepted = then(Step(session=session), received, effects=(accept,))
-    return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
+    accepted = then(_instructed(session, event, now), received, effects=(accept,))
+    return replace(
+        accepted,
+        seen=_seen(session, event, event.turn, now),
+        also=event.also,
+        located=_located(event, session.id, now),
+    )
+
+
+def _instructed(session: Session, event: Submission, now: float) -> Step:
+    """Record the client's instructions if they have changed."""
+    before, given = Step(session=session), event.instructions
+    if given is None or instructions_hash(given) == session.instructed:
+        return before
+    return then(before, Instructed(at=now, message=given))
+
+
+def _located(event: Submission, session: SessionId, now: float) -> tuple[Seen, ...]:
+    return tuple(Seen(key=key, session=session, turn=event.turn, fingerprint=b"", at=now) for key in event.locates)
 
 
 def _seen(session: Session, event: Submission, turn: TurnId, now: float) -> Seen | None:

@@ -10,12 +10,13 @@ from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
 from hermes.domain.ids import TurnId
 from hermes.domain.message import EncodedMessage
-from hermes.domain.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
-from hermes.domain.session.note import reset_blocked
+from hermes.domain.records import Ended, Record, Resumed, Suspended, ToolFinished, TurnFailed, TurnStarted
+from hermes.domain.session.note import NO_RESULT, reset_blocked
 from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
 from hermes.domain.session.state import Session, Turn
 from hermes.domain.session.state_fold import evolve
 from hermes.domain.source import Place
+from hermes.domain.tool_call import CallOutcome
 from hermes.domain.turn_failure import Failure, FailureKind
 
 
@@ -37,6 +38,7 @@ def change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
 
 def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
     """Start the turn, or its next attempt."""
+    before = close_handed(before, turn.id, turn.results, now)
     session = before.session
     blocked = reset_blocked(session.blocked_reason) if session.blocked_by else ""
     notes = "\n".join(filter(None, (note, blocked)))
@@ -44,6 +46,17 @@ def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
     current = started.session.turn
     assert current is not None
     return publishing(started, TurnBegan(session=started.session.id, turn=current.id, attempt=current.attempt))
+
+
+def close_handed(before: Step, turn: TurnId, results: tuple[str, ...], now: float) -> Step:
+    """Close the calls that a client was to run and whose results it did not send."""
+    for call in before.session.handed:
+        if call.id not in results:
+            message = encode(role="tool", tool_call_id=call.id, content=NO_RESULT)
+            outcome = CallOutcome.NO_RESULT
+            closed = ToolFinished(at=now, turn=turn, call=call.id, message=message, outcome=outcome, name=call.name)
+            before = then(before, closed)
+    return before
 
 
 def start_next(before: Step, now: float) -> Step:

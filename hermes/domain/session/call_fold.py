@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hermes.domain.access.question import FOR_THE_SESSION
+from hermes.domain.message_chain import MAX_SAID, joined, text_and_calls
 from hermes.domain.records import Answered, Asked, ModelReplied, ToolFinished, ToolStarted
 from hermes.domain.session.state import Phase, Session, Turn
 from hermes.domain.session.turn_role import answered_by, who_wants, with_words_of
@@ -15,7 +16,17 @@ from hermes.domain.tool_call import Approval, Call, CallState, Gate, Verdict
 def model_replied(session: Session, record: ModelReplied) -> Session:
     assert session.turn is not None
     turn = session.turn
-    turn = replace(turn, replies=turn.replies + 1, calls=record.calls, usage=turn.usage + record.usage, written="")
+    turn = replace(
+        turn,
+        replies=turn.replies + 1,
+        calls=record.calls,
+        usage=turn.usage + record.usage,
+        written="",
+        said=_said(turn, record),
+        handing=record.handed,
+        handing_message=record.handed_message,
+        handing_model=record.model if record.handed else "",
+    )
     return replace(
         session,
         turn=turn,
@@ -25,6 +36,13 @@ def model_replied(session: Session, record: ModelReplied) -> Session:
     )
 
 
+def _said(turn: Turn, record: ModelReplied) -> str:
+    """Return the text of the turn so far, for the chain of its client's history."""
+    if not turn.chain or len(turn.said) > MAX_SAID:
+        return turn.said
+    return joined(turn.said, text_and_calls(record.message)[0])
+
+
 def tool_started(session: Session, record: ToolStarted) -> Session:
     return _with_call(session, record.call, lambda call: replace(call, state=CallState.STARTED))
 
@@ -32,7 +50,8 @@ def tool_started(session: Session, record: ToolStarted) -> Session:
 def tool_finished(session: Session, record: ToolFinished) -> Session:
     calls = session.turn.calls if session.turn else ()
     left = tuple(call for call in calls if call.id != record.call)
-    return replace(with_calls(session, left), messages=session.messages + 1)
+    handed = tuple(call for call in session.handed if call.id != record.call)
+    return replace(with_calls(session, left), messages=session.messages + 1, handed=handed)
 
 
 def asked(session: Session, record: Asked) -> Session:

@@ -24,7 +24,7 @@ from hermes.domain.cause import InterruptionCause, StopCause
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.domain.ids import TurnId
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
-from hermes.domain.session import note
+from hermes.domain.session import note, turn_end
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
 from hermes.domain.session.jobs import ToolReport
 from hermes.domain.session.protocol import Answer, Step, TurnLimits
@@ -57,7 +57,15 @@ def advance(before: Step, now: float, limits: TurnLimits) -> Step:
             return before
         else:
             before = _run(before, call, now)
-    return _steer(before, now)
+    return _hand_over(_steer(before, now), now)
+
+
+def _hand_over(before: Step, now: float) -> Step:
+    """End the turn with the calls that the client runs, once every other call has its outcome."""
+    turn = before.session.turn
+    if turn is None or not turn.handing or before.session.phase != Phase.RUNNING:
+        return before
+    return turn_end.hand_over(before, turn, now)
 
 
 def _fits_beside(call: Call, started: list[Call], limits: TurnLimits) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause
 from hermes.domain.events import Notice, SessionMoved
-from hermes.domain.ids import SessionId
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.records import (
     CompressionFailed,
@@ -22,7 +22,15 @@ from hermes.domain.records import (
     MarkedResumePending,
     SessionStarted,
 )
-from hermes.domain.session.builder import change_phase, give_up, publishing, refuse, start_next, then
+from hermes.domain.session.builder import (
+    change_phase,
+    close_handed,
+    give_up,
+    publishing,
+    refuse,
+    start_next,
+    then,
+)
 from hermes.domain.session.protocol import (
     Branch,
     Compress,
@@ -54,7 +62,7 @@ def is_rested(session: Session, now: float) -> bool:
 def when_full(before: Step, now: float) -> Step:
     """Start a compression after an answer that nearly filled the context."""
     session = before.session
-    if session.turn is not None or session.compressing or not is_rested(session, now):
+    if session.turn is not None or session.compressing or session.handed or not is_rested(session, now):
         return before
     return _summarise(before, "the context is nearly full", "", CompressionCause.FULL, now)
 
@@ -69,7 +77,8 @@ def on_request(session: Session, event: Compress, now: float, _limits: TurnLimit
         return refuse(session, f"session {session.id} is {session.phase}; it can be compressed when it is idle")
     if session.compressing:
         return refuse(session, f"session {session.id} is being compressed already")
-    return _summarise(Step(session=session), event.reason, event.focus, CompressionCause.ASKED, now)
+    settled = close_handed(Step(session=session), TurnId(""), (), now)
+    return _summarise(settled, event.reason, event.focus, CompressionCause.ASKED, now)
 
 
 def _summarise(before: Step, reason: str, focus: str, cause: CompressionCause, now: float) -> Step:
@@ -130,6 +139,7 @@ def summarised(session: Session, event: Summarised, now: float, _limits: TurnLim
         place=session.place,
         origins=event.origins,
         starts=event.starts,
+        instructions=event.instructions,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None
@@ -152,6 +162,8 @@ def branch(session: Session, event: Branch, now: float, _limits: TurnLimits) -> 
         place=session.place,
         origins=event.origins,
         starts=event.starts,
+        instructions=event.instructions,
+        handed=event.handed,
     )
     child = _child(event.child, started, carried)
     return Step(session=session, child=replace(child, move_key=event.move_key))

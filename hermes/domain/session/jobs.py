@@ -37,6 +37,7 @@ class ModelJob:
     company: ChatContext | None = None  # chat and person
     role: Role = Role.OWNER  # of the person whose turn this is
     by: str = ""  # the same person: platform and user
+    instructions: EncodedMessage = EncodedMessage(b"")  # of the client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ class ModelReport:
     context_tokens: int = 0
     context_full: bool = False
     waited_s: float = 0.0  # for other calls to the same model
+    handed: tuple[Call, ...] = ()  # calls that the client runs
+    handed_message: EncodedMessage = EncodedMessage(b"")  # the model's message with them, apart from the other calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.domain.events import TurnAnswered
 from hermes.domain.ids import TurnId
 from hermes.domain.records import ModelReplied, ModelRetried, PromptBuilt, TurnFinished
-from hermes.domain.session import calls, compression
-from hermes.domain.session.builder import give_up, publishing, start_next, then, waiting_messages
+from hermes.domain.session import calls, compression, turn_end
+from hermes.domain.session.builder import give_up, start_next, then
 from hermes.domain.session.jobs import ModelReport, RetryReport
 from hermes.domain.session.protocol import Step, TurnLimits
 from hermes.domain.session.state import Phase, Session
@@ -35,6 +34,8 @@ def _model_answered(session: Session, event: ModelReport, now: float, limits: Tu
             usage=event.usage,
             context_tokens=event.context_tokens,
             waited_s=event.waited_s,
+            handed=event.handed,
+            handed_message=event.handed_message,
         )
         return calls.advance(then(before, replied), now, limits)
     finished = _finish(before, event, now)
@@ -42,30 +43,18 @@ def _model_answered(session: Session, event: ModelReport, now: float, limits: Tu
 
 
 def _finish(before: Step, event: ModelReport, now: float) -> Step:
-    session, turn = before.session, before.session.turn
-    assert turn is not None
     finished = TurnFinished(
         at=now,
         turn=event.turn,
-        message=event.message,
+        message=event.handed_message or event.message,
         model=event.model,
-        finish_reason=event.finish_reason,
+        finish_reason=turn_end.TOOL_CALLS if event.handed else event.finish_reason,
         usage=event.usage,
         context_tokens=event.context_tokens,
         waited_s=event.waited_s,
+        handed=event.handed,
     )
-    answers = (
-        TurnAnswered(
-            session=session.id,
-            turn=waiting,
-            text=event.text,
-            model=event.model,
-            finish_reason=event.finish_reason,
-            usage=turn.usage + event.usage,
-        )
-        for waiting in waiting_messages(session, event.turn)
-    )
-    return publishing(then(before, finished), *answers)
+    return turn_end.finish(before, finished, event.text)
 
 
 def _model_failed(session: Session, turn: TurnId, failure: Failure, now: float) -> Step:

@@ -73,5 +73,8 @@ def not_run(cause: InterruptionCause | StopCause) -> str:
     return f"Not run: {_CAUSES[cause]} before this call started."
 
 
+NO_RESULT = "No result: the client that was to run this call sent none. It may or may not have run it."
+
+
 def blocked(reason: str) -> str:
     return f"Not run: {reason}. Do not try it in another form."

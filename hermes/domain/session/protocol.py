@@ -19,6 +19,7 @@ from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, 
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Busy, Handling, Seen, Submission
+from hermes.domain.tool_call import Call
 from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
@@ -179,6 +180,7 @@ class Summarised:
     model: str = ""
     origins: tuple[MessageOrigin, ...] = ()  # of `messages`
     starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
+    instructions: EncodedMessage = EncodedMessage(b"")  # of the client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +200,8 @@ class Branch:
     move_key: bool  # the session's key leads to the new session from now on
     origins: tuple[MessageOrigin, ...] = ()  # of `messages`
     starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
+    instructions: EncodedMessage = EncodedMessage(b"")  # of the client
+    handed: tuple[Call, ...] = ()  # calls of the last message that the client runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +340,7 @@ class Step:
     effects: tuple[Effect, ...] = ()
     seen: Seen | None = None
     also: tuple[InboundKey, ...] = ()  # further inbound ids that are seen with it
+    located: Sequence[Seen] = ()  # keys that lead to one of its turns from now on
     bind: SessionKey | None = None  # from now on this key means this session
     child: SuccessorSession | None = None
     outbox: Sequence[OutboxMessage] = ()  # messages that are not final only name the place where a turn is shown

@@ -13,6 +13,7 @@ from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
+from hermes.domain.message_chain import text_and_calls
 from hermes.domain.read.transcript import Transcript, carry
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.jobs import SummaryReport
@@ -20,6 +21,7 @@ from hermes.domain.session.protocol import Branch, BranchOff, Request, Summarise
 from hermes.domain.session.state import Session, Turn
 from hermes.domain.source import Source
 from hermes.domain.submission import Submission
+from hermes.domain.tool_call import Call, CallState
 
 
 class TooFarBackError(BadInputError):
@@ -52,6 +54,7 @@ def event_of(
                 model=request.model,
                 origins=carried.origins,
                 starts=carried.starts,
+                instructions=transcript.instructions,
             )
         case _:
             assert_never(request)
@@ -86,6 +89,8 @@ def branch_of(request: BranchOff, session: Session, transcript: Transcript, chil
         move_key=request.move_key,
         origins=tuple(transcript.origins[:end]),
         starts=tuple(start for start in transcript.starts if start < end),
+        instructions=transcript.instructions,
+        handed=_handed_at(end, transcript),
     )
 
 
@@ -99,6 +104,7 @@ def waiting_of(session: Session, transcript: Transcript) -> tuple[MessageReceive
             source=_author_of(turn, session),
             options=turn.options,
             steer=turn.steer,
+            chain=turn.chain,
         )
         for turn in session.queue
     )
@@ -129,11 +135,16 @@ def _end_of(span: tuple[int, int], session: Session, transcript: Transcript) -> 
     return end
 
 
+def _handed_at(end: int, transcript: Transcript) -> tuple[Call, ...]:
+    """Return the calls of the last message of a copy. They have no results in it: a client runs them."""
+    calls = text_and_calls(transcript.messages[end - 1])[1] if end else []
+    return tuple(Call(id=call["id"], name=call["function"]["name"], state=CallState.HANDED) for call in calls)
+
+
 def _last_settled(session: Session, transcript: Transcript) -> int:
     """All there is, but for an answer whose calls have no outcome yet: they are this session's, and no copy's."""
-    if session.turn is None or not session.turn.calls:
-        return len(transcript.messages)
-    return transcript.asked_at(session.turn.calls[0].id)
+    calls = session.handed if session.turn is None else session.turn.calls
+    return transcript.asked_at(calls[0].id) if calls else len(transcript.messages)
 
 
 def _role_at(first: int, session: Session, transcript: Transcript) -> Role | None:

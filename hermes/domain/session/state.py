@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from hashlib import blake2b
 
 from hermes.domain.access.role import Role
 from hermes.domain.cause import CompressionCause, EndCause, InterruptionCause
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.legacy_reason import legacy_interruption
+from hermes.domain.message import EncodedMessage
+from hermes.domain.message_chain import NO_CHAIN, Chain
 from hermes.domain.source import ChatContext, Place
 from hermes.domain.tool_call import Call
 from hermes.domain.turn_failure import Failure
@@ -58,6 +61,12 @@ class Turn:
     by: str = ""  # platform and user of the person who began it
     name: str = ""  # of the same person
     several: bool = False  # it has messages of several people
+    chain: Chain = NO_CHAIN  # of the client's history with its last message
+    said: str = ""  # text of its earlier answers since that message; only where it has a chain
+    results: tuple[str, ...] = ()  # calls whose results it brings
+    handing: tuple[Call, ...] = ()  # calls that the client runs once the others have their outcome
+    handing_message: EncodedMessage = EncodedMessage(b"")  # the model's message with those calls
+    handing_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +116,13 @@ class Session:
     compression_failed_tokens: int = 0  # size of the context at the last failure
     resume_cause: InterruptionCause = InterruptionCause.UNKNOWN  # of the announced stop
     interruption: InterruptionCause = InterruptionCause.UNKNOWN  # of the interrupted turn; see `legacy_reason.py`
+    instructed: bytes = b""  # hash of the client's instructions
+    handed: tuple[Call, ...] = ()  # calls of the last answer that the client runs
+
+
+def instructions_hash(message: EncodedMessage) -> bytes:
+    """Return the hash of a client's instructions; empty for none."""
+    return blake2b(message, digest_size=16).digest() if message else b""
 
 
 def is_open(session: Session) -> bool:

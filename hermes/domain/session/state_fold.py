@@ -20,6 +20,7 @@ from hermes.domain.records import (
     ContextCarried,
     Continued,
     Ended,
+    Instructed,
     LogEntry,
     MarkedResumePending,
     Merged,
@@ -43,7 +44,7 @@ from hermes.domain.records import (
 )
 from hermes.domain.session import call_fold, turn_fold
 from hermes.domain.session.call_fold import with_phase_of_calls
-from hermes.domain.session.state import Phase, Preferences, Session
+from hermes.domain.session.state import Phase, Preferences, Session, instructions_hash
 from hermes.domain.source import Source
 
 
@@ -130,7 +131,8 @@ def _preferred(session: Session, record: Preferred) -> Session:
 def _undone(session: Session, record: Undone) -> Session:
     """Hide undone messages. The new span may contain earlier ones."""
     earlier = (span for span in session.hidden if span[:2] < (record.seq, record.offset))
-    return replace(session, hidden=(*earlier, (record.seq, record.offset, session.next_seq)), context_tokens=0)
+    hidden = (*earlier, (record.seq, record.offset, session.next_seq))
+    return replace(session, hidden=hidden, context_tokens=0, handed=())
 
 
 def _compression_started(session: Session, record: CompressionStarted) -> Session:
@@ -176,12 +178,14 @@ def _carried(session: Session, record: ContextCarried) -> Session:
         turns=record.turns,
         usage=record.usage,
         place=record.place,
+        instructed=instructions_hash(record.instructions),
+        handed=record.handed,
     )
 
 
 def _without_authority(session: Session, _record: AuthorityDropped) -> Session:
     title_only = Preferences(title=session.preferences.title)
-    return replace(session, preferences=title_only, grants=(), prompted=False)
+    return replace(session, preferences=title_only, grants=(), prompted=False, instructed=b"")
 
 
 _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
@@ -191,6 +195,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     TurnStarted: turn_fold.turn_started,
     Merged: turn_fold.merged,
     PromptBuilt: lambda session, _: replace(session, prompted=True),
+    Instructed: lambda session, record: replace(session, instructed=instructions_hash(record.message)),
     ModelReplied: call_fold.model_replied,
     ModelRetried: lambda session, _: session,
     ToolStarted: call_fold.tool_started,

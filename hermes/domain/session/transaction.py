@@ -10,6 +10,7 @@ from hermes.domain.access.grants import facts_of, granted_by
 from hermes.domain.ids import Epoch, Seq
 from hermes.domain.operations import Append, Enqueue, Operation, See, SetDue
 from hermes.domain.outbox import outgoing_of
+from hermes.domain.session.history_key import located_by
 from hermes.domain.session.protocol import Step, SuccessorSession
 from hermes.domain.session.state import Session, is_pending
 from hermes.domain.tally import tallies_of
@@ -28,6 +29,7 @@ def complete(before: Session, step: Step, now: float, due: Due) -> Step:
         step.outbox = outgoing_of(before, step.records)
         step.usage = tallies_of(step.session, step.records, before.turn)
         step.granted = granted_by(before, step.records)
+        step.located = (*step.located, *located_by(before, step.records, now))
         step.due = due(step.session, now)
     if (child := step.child) is not None:
         step.usage = [*step.usage, *tallies_of(child.session, child.records)]
@@ -55,6 +57,7 @@ def operations_of(step: Step, epoch: Epoch) -> list[Operation]:
         operations.append(append)
         if step.seen is not None:
             operations += [See(seen=replace(step.seen, key=key)) for key in step.also]
+        operations += [See(seen=seen, latest=True) for seen in step.located]
     elif child is not None:  # fails the transaction if this session was deleted or has changed
         operations.append(SetDue(session=session.id, expected_seq=session.next_seq, due=step.due))
     if child is not None:

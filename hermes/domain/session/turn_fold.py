@@ -49,6 +49,8 @@ def waiting_turn(record: MessageReceived, place: Place | None) -> Turn:
         role=source.standing,
         by=source.by,
         name=source.name,
+        chain=record.chain,
+        results=record.results,
     )
 
 
@@ -72,12 +74,15 @@ def turn_started(session: Session, record: TurnStarted) -> Session:
         interruption=InterruptionCause.UNKNOWN,
         blocked_by=(),
         blocked_reason="",
+        handed=(),
     )
 
 
 def merged(session: Session, record: Merged) -> Session:
     turn = session.turn and replace(session.turn, merged=(*session.turn.merged, record.turn))
     joined = next((each for each in session.queue if each.id == record.turn), None)
+    if turn is not None and joined is not None and joined.chain:  # its client waits for what the model says next
+        turn = replace(turn, chain=joined.chain, said="")
     if turn is not None and joined is not None and not record.hidden:
         turn = with_words_of(turn, joined.role or assumed(session.platform), joined.by)
     return replace(session, queue=_except(session.queue, record.turn), turn=turn)
@@ -92,6 +97,7 @@ def turn_finished(session: Session, record: TurnFinished) -> Session:
         context_tokens=record.context_tokens,
         interruptions=0,
         last_failure=None,
+        handed=record.handed,
     )
 
 

@@ -6,6 +6,7 @@ from hermes.adapters.http.body import MAX_DEPTH
 from hermes.adapters.http.parameter import (
     CANCEL_HEADER,
     IDEMPOTENCY_HEADER,
+    KEY_HEADER,
     REPLAY_HEADER,
     SESSION_HEADER,
     TURN_HEADER,
@@ -155,6 +156,7 @@ def _chat_operation() -> JsonObject:
         "Completion",
         [
             parameter(SESSION_HEADER, "header", ID),
+            parameter(KEY_HEADER, "header", FILLED),
             parameter(IDEMPOTENCY_HEADER, "header", key),
             parameter(CANCEL_HEADER, "header", flag),
         ],

@@ -6,6 +6,7 @@ from hermes.adapters.http.parameter import (
     CANCEL_HEADER,
     EVENTS_HEADER,
     IDEMPOTENCY_HEADER,
+    KEY_HEADER,
     LAST_EVENT_HEADER,
     SESSION_HEADER,
 )
@@ -142,6 +143,7 @@ def _response_paths() -> JsonObject:
             "Response",
             [
                 parameter(SESSION_HEADER, "header", ID),
+                parameter(KEY_HEADER, "header", FILLED),
                 parameter(IDEMPOTENCY_HEADER, "header", _KEY),
                 *(parameter(name, "header", _FLAG) for name in (CANCEL_HEADER, EVENTS_HEADER)),
             ],
@@ -161,7 +163,16 @@ def _response_paths() -> JsonObject:
 
 def _run_paths() -> JsonObject:
     create = _posting(
-        operation("createRun", "Start a run", "Run", [parameter("Idempotency-Key", "header", _KEY)]),
+        operation(
+            "createRun",
+            "Start a run",
+            "Run",
+            [
+                parameter(SESSION_HEADER, "header", ID),
+                parameter(KEY_HEADER, "header", FILLED),
+                parameter("Idempotency-Key", "header", _KEY),
+            ],
+        ),
         ref("RunRequest"),
         {"input": "Tidy up the downloads folder.", "session_id": "my-chat"},
         status="202",

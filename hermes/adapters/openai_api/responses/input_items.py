@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
 from hermes.adapters.http.schema import Fields, FilledText, Text, decode
+from hermes.domain.message_chain import SERVER_CALL
 
 Messages: TypeAlias = list[dict[str, Any]]
 
@@ -111,7 +112,7 @@ def _add(messages: Messages, item: InputItem, stored: Mapping[str, Mapping[str, 
         case FunctionCallOutput(call_id=call, output=output):
             messages.append({"role": "tool", "tool_call_id": call, "content": _text(output)})
         case McpCall():
-            name = f"call_{len(messages)}"  # some endpoints accept only short ids
+            name = f"{SERVER_CALL}{len(messages)}"  # some endpoints accept only short ids
             messages.append({"role": "assistant", "content": None, "tool_calls": [_call(name, item)]})
             messages.append({"role": "tool", "tool_call_id": name, "content": _result(item)})
         case ItemReference(id=name):

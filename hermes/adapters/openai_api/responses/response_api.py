@@ -6,8 +6,6 @@ its id.
 
 from __future__ import annotations
 
-import asyncio
-import weakref
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -17,33 +15,33 @@ from aiohttp import web
 from hermes.adapters.http import parameter
 from hermes.adapters.http.event_stream import EventStream, open_stream
 from hermes.adapters.http.presentation import JsonObject
-from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.responses.response_events import ResponseEvents
 from hermes.adapters.openai_api.responses.response_object import Answering
-from hermes.adapters.openai_api.responses.response_place import no_previous, place_after
 from hermes.adapters.openai_api.responses.stored_items import stored_items
 from hermes.adapters.openai_api.turns.pending import asked_in
+from hermes.adapters.openai_api.turns.placement import gone_fact, is_gone
+from hermes.adapters.openai_api.turns.session_choice import read_choice
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
+from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_request import (
     EVENTS,
     ResponseRequest,
     TurnRequest,
-    one_session,
     read_response,
     turn_request,
 )
-from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
+from hermes.adapters.openai_api.turns.turn_wait import log_end, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import CallAsked, TurnGaveUp
-from hermes.domain.ids import RESPONSE, SessionId, TurnId, TurnToken
+from hermes.domain.ids import RESPONSE, SessionId, TurnToken
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Asked, MessageReceived
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.submission import Receipt
 from hermes.ports.hub import Subscription
 
 _GONE = b"1"
@@ -52,8 +50,7 @@ _GONE = b"1"
 class ResponseApi:
     def __init__(self, service: Service) -> None:
         self._service = service
-        # Two requests that continue the same response must not both find it to be the last one.
-        self._placing: weakref.WeakValueDictionary[SessionId, asyncio.Lock] = weakref.WeakValueDictionary()
+        self._intake = TurnIntake(service)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -68,15 +65,15 @@ class ResponseApi:
         service = self._service
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
         own_events = parameter.flag(request, parameter.EVENTS_HEADER)
-        asked, turn, submission = await self._read(request)
-        await check_intake(service, submission)
-        with closing(service.hub.subscribe(turn=submission.turn)) as feed:
-            receipt = await self._submit(asked, submission)
-            receipt = replace(receipt, notice=" ".join(filter(None, (receipt.notice, turn.notice))))
+        asked, turn, intake = await self._read(request)
+        with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
+            receipt = await self._intake.submit(intake)
+            notices = (receipt.notice, intake.ignored(receipt), turn.notice)
+            receipt = replace(receipt, notice=" ".join(filter(None, notices)))
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
             if asked.store is False and not receipt.duplicate:
-                await service.sessions.remember(_fact(receipt.turn), _GONE)
+                await service.sessions.remember(gone_fact(receipt.turn), _GONE)
             if asked.stream:
                 own_events = own_events or EVENTS in (asked.include or ())
                 work = self._stream(request, receipt, feed, own_events=own_events)
@@ -86,49 +83,17 @@ class ResponseApi:
                 work = self._whole(request, receipt, feed)
             return await while_wanted(service, request, receipt, work, stop_if_left=stop_if_left)
 
-    async def _read(self, request: web.Request) -> tuple[ResponseRequest, TurnRequest, Submission]:
+    async def _read(self, request: web.Request) -> tuple[ResponseRequest, TurnRequest, Intake]:
         service = self._service
-        key = parameter.idempotency_key(request)
-        session = parameter.session_in_header(request)
         body = await service.read_json(request)
         asked = read_response(body)
         _check(asked)
         turn = turn_request(asked, body, service.model_name, await stored_items(service.sessions, asked))
         check_model(turn.model, service.models())
-        session = one_session(session, turn.session)
-        if asked.previous_response_id and session is not None:
-            message = f"Send previous_response_id or a session ({parameter.SESSION_HEADER}, conversation), not both."
-            raise BadInputError(message, param="previous_response_id", code="invalid_value")
-        submission = Submission(
-            turn=service.new_turn_id(),
-            messages=turn.messages,
-            source=service.source(request, turn.user),
-            session=session,
-            options=turn.options,
-        )
-        return asked, turn, only_once(submission, key, asked.previous_response_id or session or "")
-
-    async def _submit(self, asked: ResponseRequest, submission: Submission) -> Receipt:
-        sessions = self._service.sessions
-        if not asked.previous_response_id:
-            return await sessions.submit(submission)
-        before = await self._previous(asked.previous_response_id)
-        lock = self._placing.setdefault(before.session, asyncio.Lock())
-        async with lock:
-            accepted = await sessions.accepted(submission)
-            if accepted is not None:
-                return accepted
-            session = await place_after(sessions, before)
-            return await sessions.submit(replace(submission, session=session))
-
-    async def _previous(self, text: str) -> TurnToken:
-        try:
-            before = read_token(text, RESPONSE)
-        except ProblemError as error:
-            raise no_previous() from error
-        if await self._is_gone(before):
-            raise no_previous()
-        return before
+        source = service.source(request, turn.user)
+        choice = read_choice(request, source.platform, turn.session, asked.previous_response_id)
+        prepare = self._intake.prepare
+        return asked, turn, prepare(request, body, turn.given, options=turn.options, source=source, choice=choice)
 
     # ------------------------------------------------------------ answer
 
@@ -194,7 +159,7 @@ class ResponseApi:
         token = read_token(text, RESPONSE)
         sessions = self._service.sessions
         records = await sessions.records(token.session, token.turn)
-        if not records or await self._is_gone(token):
+        if not records or await is_gone(self._service.sessions, token):
             raise not_found(text, RESPONSE)
         outcome = await sessions.outcome(token.session, token.turn)
         session = outcome.session if outcome is not None else (await sessions.view(token.session)).session.id
@@ -205,13 +170,12 @@ class ResponseApi:
     async def delete(self, request: web.Request) -> web.Response:
         text = request.match_info["id"]
         token = read_token(text, RESPONSE)
-        if not await self._service.sessions.records(token.session, token.turn) or await self._is_gone(token):
+        if not await self._service.sessions.records(token.session, token.turn) or await is_gone(
+            self._service.sessions, token
+        ):
             raise not_found(text, RESPONSE)
-        await self._service.sessions.remember(_fact(token.turn), _GONE)
+        await self._service.sessions.remember(gone_fact(token.turn), _GONE)
         return json_response({"id": text, "object": "response", "deleted": True})
-
-    async def _is_gone(self, token: TurnToken) -> bool:
-        return await self._service.sessions.fact(_fact(token.turn)) is not None
 
 
 async def _send(stream: EventStream, events: Iterable[JsonObject]) -> None:
@@ -233,7 +197,3 @@ def _check(asked: ResponseRequest) -> None:
 def _answering(receipt: Receipt, session: SessionId) -> Answering:
     token = TurnToken(session=receipt.session, turn=receipt.turn)
     return Answering(id=token.text(RESPONSE), turn=receipt.turn, session=session, notice=receipt.notice)
-
-
-def _fact(turn: TurnId) -> str:
-    return f"response:{turn}:gone"

@@ -22,17 +22,17 @@ from hermes.adapters.openai_api.responses.stored_items import stored_items
 from hermes.adapters.openai_api.runs.run_object import event_of, is_last, place_of
 from hermes.adapters.openai_api.runs.run_reader import STATUSES, RunFilter, RunReader
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
+from hermes.adapters.openai_api.turns.session_choice import read_choice
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
-from hermes.adapters.openai_api.turns.turn_request import one_session, read_run, turn_request
+from hermes.adapters.openai_api.turns.turn_intake import TurnIntake
+from hermes.adapters.openai_api.turns.turn_request import read_run, turn_request
 from hermes.adapters.openai_api.turns.turn_view import turn_of
-from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
 from hermes.domain.access.question import APPROVALS
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import RUN, TurnToken
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.submission import Submission
 
 MAX_LISTED = 100
 _STOPPING = (
@@ -45,6 +45,7 @@ class RunApi:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._turns = SharedTurns(service.sessions)
+        self._intake = TurnIntake(service)
         self._runs = RunReader(service.sessions)
 
     def routes(self) -> list[web.RouteDef]:
@@ -60,27 +61,19 @@ class RunApi:
 
     async def create(self, request: web.Request) -> web.Response:
         service = self._service
-        key = parameter.idempotency_key(request)
-        in_header = parameter.session_in_header(request)
         body = await service.read_json(request)
         fields = read_run(body)
         asked = turn_request(fields, body, service.model_name, await stored_items(service.sessions, fields))
         check_model(asked.model, service.models())
-        session = one_session(in_header, asked.session)
-        submission = Submission(
-            turn=service.new_turn_id(),
-            messages=asked.messages,
-            source=service.source(request, asked.user),
-            session=session,
-            options=asked.options,
-        )
-        submission = only_once(submission, key, session or "")
-        await check_intake(service, submission)
-        receipt = await service.sessions.submit(submission)
+        source = service.source(request, asked.user)
+        choice = read_choice(request, source.platform, asked.session, fields.previous_response_id)
+        prepare = self._intake.prepare
+        intake = prepare(request, body, asked.given, options=asked.options, source=source, choice=choice)
+        receipt = await self._intake.submit(intake)
         request[RECEIPT] = receipt
         run = await self._runs.run(TurnToken(session=receipt.session, turn=receipt.turn))
         remember_session(request, run.session)
-        notice = " ".join(filter(None, (receipt.notice, asked.notice)))
+        notice = " ".join(filter(None, (receipt.notice, intake.ignored(receipt), asked.notice)))
         body = {**run.object(), "handling": receipt.handling, **({"notice": notice} if notice else {})}
         return json_response(body, status=202)
 

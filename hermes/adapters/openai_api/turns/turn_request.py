@@ -1,7 +1,6 @@
 """Bodies of POST /v1/responses and POST /v1/runs, and the turn that they ask for.
 
-Values that a client gets back later (metadata, the previous response) are stored with the turn. Instructions are
-stored with it too: they hold for one turn and are not part of the conversation.
+Values that a client gets back later (metadata, the previous response, the instructions) are stored with the turn.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import msgspec
 from msgspec import Meta
 
 from hermes.adapters.http.field import encode, refuse
-from hermes.adapters.http.parameter import SESSION_HEADER
 from hermes.adapters.http.schema import Fields, FilledText, Metadata, SessionIdText, Text, decode, unknown_fields
 from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, small
 from hermes.adapters.openai_api.responses.input_items import (
@@ -22,8 +20,9 @@ from hermes.adapters.openai_api.responses.input_items import (
     as_messages,
     with_types,
 )
+from hermes.adapters.openai_api.turns.conversation_input import ConversationInput, split
+from hermes.adapters.openai_api.turns.session_choice import one_session
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 EVENTS = "hermes.events"  # value of `include`
@@ -85,7 +84,8 @@ class TurnFields(Fields):
 class RunRequest(TurnFields):
     """A run: a turn that is followed from outside."""
 
-    previous_response_id: Unsupported = None
+    previous_response_id: FilledText | None = None
+    conversation: SessionIdText | ConversationReference | None = None
 
 
 class ResponseRequest(TurnFields):
@@ -115,7 +115,7 @@ class TurnRequest:
     """A checked request of a turn."""
 
     model: str
-    messages: tuple[EncodedMessage, ...]
+    given: ConversationInput
     options: bytes
     user: str
     session: SessionId | None
@@ -151,7 +151,7 @@ def turn_request(
     options = {**_options(asked), "hermes": _kept(asked, model)}
     return TurnRequest(
         model=model,
-        messages=_messages(asked, stored),
+        given=_input(asked, stored),
         options=small(encode(options, "metadata"), more=len(asked.instructions or "") * 4),
         user=asked.user or "",
         session=session_of(asked),
@@ -159,29 +159,22 @@ def turn_request(
     )
 
 
-def one_session(*named: SessionId | None) -> SessionId | None:
-    """Return the session that a request names in several places."""
-    found = set(filter(None, named))
-    if len(found) > 1:
-        refuse(SESSION_HEADER, f"{SESSION_HEADER}, conversation and session_id must name the same session.")
-    return found.pop() if found else None
-
-
 def session_of(asked: ResponseRequest | RunRequest) -> SessionId | None:
     """Return the session that the body names, under any of its names."""
-    named = getattr(asked, "conversation", None)
+    named = asked.conversation
     conversation = named.id if isinstance(named, ConversationReference) else named
     return one_session(*(SessionId(each) for each in (conversation, asked.session_id) if each))
 
 
-def _messages(asked: TurnFields, stored: Mapping[str, Mapping[str, Any]]) -> tuple[EncodedMessage, ...]:
+def _input(asked: TurnFields, stored: Mapping[str, Mapping[str, Any]]) -> ConversationInput:
     messages = as_messages(asked.input, stored)
     last = "input" if isinstance(asked.input, str) else f"input[{len(asked.input) - 1}]"
-    if not messages or messages[-1]["role"] != "user":
-        refuse(last, "The last item of input must be a message with the role user.")
-    if not messages[-1]["content"]:
+    if not messages or messages[-1]["role"] not in ("user", "tool"):
+        refuse(last, "The last item of input must be a message with the role user, or the output of a call.")
+    if messages[-1]["role"] == "user" and not messages[-1]["content"]:
         refuse(last, "The last message is empty.")
-    return tuple(EncodedMessage(encode(message, "input")) for message in messages)
+    given = [{"role": "system", "content": asked.instructions}] if asked.instructions else []
+    return split([*given, *messages], "input")
 
 
 def _options(asked: TurnFields) -> dict[str, Any]:

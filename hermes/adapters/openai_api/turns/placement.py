@@ -19,6 +19,15 @@ async def place_after(sessions: Sessions, before: TurnToken) -> SessionId:
     return last if last is not None else (await sessions.branch(before.session, after=turn)).id
 
 
+def gone_fact(turn: TurnId) -> str:
+    """Return the name of the fact that a response was deleted, or is not stored."""
+    return f"response:{turn}:gone"
+
+
+async def is_gone(sessions: Sessions, response: TurnToken) -> bool:
+    return await sessions.fact(gone_fact(response.turn)) is not None
+
+
 def no_previous() -> ProblemError:
     message = "There is no response with this previous_response_id: it was deleted, not stored, or never existed."
     param = "previous_response_id"

@@ -1,0 +1,53 @@
+"""Keys under which a client's history leads to the turn that gave its last answer. Pure.
+
+A client that reads plain answers has the last text of a turn; one that reads streams has all its texts. Both find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hermes.domain.access.question import in_words
+from hermes.domain.message_chain import answered, joined, key_of, text_and_calls
+from hermes.domain.records import Asked, Record, TurnFinished
+from hermes.domain.session.state import Session, Turn
+from hermes.domain.session.state_fold import evolve
+from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.submission import Seen
+
+
+def located_by(before: Session, records: Sequence[Record], now: float) -> list[Seen]:
+    """Return the keys that these records add."""
+    located: list[Seen] = []
+    if not any(isinstance(record, TurnFinished | Asked) for record in records):
+        return located
+    session = before
+    for record in records:
+        if (turn := session.turn) is not None and turn.chain:
+            located += _keys(session, turn, record, now)
+        session = evolve(session, record)
+    return located
+
+
+def _keys(session: Session, turn: Turn, record: Record, now: float) -> Iterable[Seen]:
+    match record:
+        case TurnFinished():
+            return _seen(session, turn, *text_and_calls(record.message), now=now)
+        case Asked():
+            approval = not any(call.id == record.call and call.question for call in turn.calls)
+            approves = role_of_turn(session).approves
+            words = in_words(record.question, record.choices, approval=approval, may_approve=approves)
+            return _seen(session, turn, words, (), now=now)
+        case _:
+            return ()
+
+
+def _seen(
+    session: Session, turn: Turn, text: str, calls: Iterable[Mapping[str, Any]], *, now: float
+) -> Iterable[Seen]:
+    chains = (answered(turn.chain, each, calls) for each in (text, joined(turn.said, text)))
+    return (
+        Seen(key=key_of(chain), session=session.id, turn=turn.id, fingerprint=b"", at=now)
+        for chain in dict.fromkeys(chains)
+    )

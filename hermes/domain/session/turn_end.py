@@ -1,0 +1,47 @@
+"""End of a turn with an answer: the model's text, or calls that the client runs."""
+
+from __future__ import annotations
+
+from hermes.domain.events import TurnAnswered
+from hermes.domain.message_chain import text_and_calls
+from hermes.domain.records import TurnFinished
+from hermes.domain.session.builder import publishing, start_next, then, waiting_messages
+from hermes.domain.session.protocol import Step
+from hermes.domain.session.state import Turn
+from hermes.domain.tool_call import client_calls
+
+TOOL_CALLS = "tool_calls"  # finish reason of an answer with calls for the client
+
+
+def finish(before: Step, finished: TurnFinished, text: str) -> Step:
+    """End the running turn and tell the senders of its messages."""
+    session, turn = before.session, before.session.turn
+    assert turn is not None
+    calls = client_calls(text_and_calls(finished.message)[1]) if finished.handed else ()
+    answers = (
+        TurnAnswered(
+            session=session.id,
+            turn=waiting,
+            text=text,
+            model=finished.model,
+            finish_reason=finished.finish_reason,
+            usage=turn.usage + finished.usage,
+            calls=calls,
+        )
+        for waiting in waiting_messages(session, turn.id)
+    )
+    return publishing(then(before, finished), *answers)
+
+
+def hand_over(before: Step, turn: Turn, now: float) -> Step:
+    """End the turn with the calls that the client runs. Its usage is counted with the model's answer."""
+    finished = TurnFinished(
+        at=now,
+        turn=turn.id,
+        message=turn.handing_message,
+        model=turn.handing_model,
+        finish_reason=TOOL_CALLS,
+        context_tokens=before.session.context_tokens,
+        handed=turn.handing,
+    )
+    return start_next(finish(before, finished, ""), now)
