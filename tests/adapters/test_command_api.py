@@ -109,8 +109,8 @@ async def test_text_that_is_not_a_command_is_an_openai_error() -> None:
     async with served() as (here, client):
         await here.talk("a", "s")
         for body, code in (
-            ({"text": "hello"}, "not_a_command"),
-            ({"text": "/etc/passwd"}, "not_a_command"),
+            ({"text": "hello"}, "invalid_value"),
+            ({"text": "/etc/passwd"}, "invalid_value"),
             ({"text": 7}, "invalid_value"),
             ({}, "invalid_value"),
             ([], "invalid_value"),

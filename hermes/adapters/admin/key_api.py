@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from aiohttp import web
+from msgspec import Meta
 
-from hermes.adapters.http.field import number, whole
+from hermes.adapters.http.schema import Fields, Text
 from hermes.adapters.http.service import Service, json_response
-from hermes.domain.access.api_key import KEY_ROLES, ApiKey
+from hermes.domain.access.api_key import ApiKey
 from hermes.domain.access.role import Role
-from hermes.domain.errors import BadInputError
 from hermes.services.keys import KeyService
 
 _MAX_EXPIRES_S = 100 * 365 * 86_400
 _MAX_TOKENS = 10**15
 _MAX_USD = 10**9
+
+
+class KeyRequest(Fields):
+    name: Text
+    role: Literal["user", "guest"] | None = None
+    expires_s: Annotated[float, Meta(ge=1, le=_MAX_EXPIRES_S)] | None = None
+    budget_tokens: Annotated[int, Meta(ge=0, le=_MAX_TOKENS)] | None = None
+    budget_usd: Annotated[float, Meta(ge=0, le=_MAX_USD)] | None = None
 
 
 class KeyApi:
@@ -37,19 +45,13 @@ class KeyApi:
         return json_response({"keys": [await self._shown(key) for key in await self._keys.keys()]})
 
     async def create(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        name, role = fields.get("name"), fields.get("role", Role.USER)
-        if not isinstance(name, str):
-            raise BadInputError("name must be a text.", param="name", code="invalid_value")
-        if role not in KEY_ROLES:
-            raise BadInputError("role must be user or guest.", param="role", code="invalid_value")
-        expires_s = fields.get("expires_s")
+        asked = await self._service.read(request, KeyRequest)
         key, text = await self._keys.create(
-            name,
-            role=Role(role),
-            expires_s=None if expires_s is None else number(1, _MAX_EXPIRES_S)(expires_s, "expires_s"),
-            day_tokens=whole(0, _MAX_TOKENS)(fields.get("budget_tokens", 0), "budget_tokens"),
-            day_usd=number(0, _MAX_USD)(fields.get("budget_usd", 0), "budget_usd"),
+            asked.name,
+            role=Role(asked.role or Role.USER),
+            expires_s=asked.expires_s,
+            day_tokens=asked.budget_tokens or 0,
+            day_usd=asked.budget_usd or 0,
         )
         return json_response({"key": await self._shown(key), "text": text.reveal()}, status=201)
 

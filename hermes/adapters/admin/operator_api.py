@@ -23,7 +23,7 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.openapi.document import document
-from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
+from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi, SessionQuery
 from hermes.domain.errors import BadInputError, StorageError
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
@@ -146,7 +146,7 @@ class OperatorApi:
 
     async def session(self, request: web.Request) -> web.Response:
         tail = parameter.integer(request, "tail", low=0, high=MAX_MESSAGES)
-        exact = parameter.flag_in_query(request, "exact")
+        exact = parameter.is_set(parameter.query(request, SessionQuery).exact)
         view = await self._service.view(parameter.session_in_path(request), exact=exact)
         session = remember_session(request, view.session.id)
         limit = 20 if tail is None else tail
@@ -154,7 +154,7 @@ class OperatorApi:
         return json_response({**presentation.view(view), "transcript": presentation.transcript(stored)})
 
     async def why(self, request: web.Request) -> web.Response:
-        exact = parameter.flag_in_query(request, "exact")
+        exact = parameter.is_set(parameter.query(request, SessionQuery).exact)
         view = await self._service.view(parameter.session_in_path(request), exact=exact)
         return json_response({"session_id": remember_session(request, view.session.id), "why": view.why})
 

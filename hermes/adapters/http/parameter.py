@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from typing import TypeVar, get_args
 
 from aiohttp import web
 
+from hermes.adapters.http.schema import Flag, decode
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SESSION_ID_PATTERN, SessionId
 
+T = TypeVar("T")
 SESSION_HEADER = "X-Hermes-Session-Id"
 KEY_HEADER = "X-Hermes-Session-Key"
 SHOULD_RETRY_HEADER = "X-Should-Retry"
@@ -21,7 +23,6 @@ IDEMPOTENCY_HEADER = "Idempotency-Key"
 LAST_EVENT_HEADER = "Last-Event-ID"
 
 _IDEMPOTENCY_PATTERN = r"[\x20-\x7e]{1,255}"
-_FLAGS = {"1": True, "true": True, "0": False, "false": False}
 
 
 def session_id(text: str, param: str) -> SessionId:
@@ -54,19 +55,14 @@ def idempotency_key(request: web.Request) -> str | None:
 
 
 def flag(request: web.Request, name: str) -> bool:
-    return _flag(header(request, name), name, "invalid_header")
+    text = header(request, name) or "0"
+    if text not in get_args(Flag):
+        raise BadInputError(f"{name} must be one of {', '.join(get_args(Flag))}.", param=name, code="invalid_header")
+    return text in ("1", "true")
 
 
-def flag_in_query(request: web.Request, name: str) -> bool:
-    return _flag(request.query.get(name), name, "invalid_value")
-
-
-def _flag(text: str | None, name: str, code: str) -> bool:
-    if text is None:
-        return False
-    if text.lower() not in _FLAGS:
-        raise BadInputError(f"{name} must be 1 or 0.", param=name, code=code)
-    return _FLAGS[text.lower()]
+def is_set(flag: Flag) -> bool:
+    return flag in ("1", "true")
 
 
 def header(request: web.Request, name: str) -> str | None:
@@ -76,12 +72,12 @@ def header(request: web.Request, name: str) -> str | None:
     return values[0] if values else None
 
 
-def one_of(request: web.Request, name: str, values: Collection[str]) -> str:
-    """Return a query parameter with one of these values; empty if it is not given."""
-    text = request.query.get(name, "")
-    if text and text not in values:
-        raise BadInputError(f"{name} must be one of {', '.join(values)}.", param=name, code="invalid_value")
-    return text
+def query(request: web.Request, kind: type[T]) -> T:
+    """Return the query as a value of this type."""
+    for name in request.query:
+        if len(request.query.getall(name)) > 1:
+            raise BadInputError(f"{name} is given more than once.", param=name, code="invalid_value")
+    return decode(dict(request.query), kind, texts=True)
 
 
 def integer(request: web.Request, name: str, *, low: int, high: int) -> int | None:

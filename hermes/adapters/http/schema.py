@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -19,13 +19,15 @@ from hermes.domain.ids import SESSION_ID_PATTERN
 JsonSchema: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
-_NO_NUL: Final = r"^[^\u0000]*$"
+_STORABLE: Final = r"^[^\u0000\ud800-\udfff]*$"  # no NUL, no half of a surrogate pair
 _SESSION_ID: Final = "1 to 128 letters, digits and _ . : - that start with a letter or digit"
 REF: Final = "#/components/schemas/{name}"
 
-Text: TypeAlias = Annotated[str, Meta(pattern=_NO_NUL)]
-FilledText: TypeAlias = Annotated[str, Meta(pattern=_NO_NUL, min_length=1)]
-SessionIdText: TypeAlias = Annotated[str, Meta(pattern=f"^{SESSION_ID_PATTERN}$", description=_SESSION_ID)]
+Text: TypeAlias = Annotated[str, Meta(pattern=_STORABLE)]
+FilledText: TypeAlias = Annotated[str, Meta(pattern=_STORABLE, min_length=1)]
+# Python's `$` also matches before a newline at the end; in JSON Schema it does not.
+SessionIdText: TypeAlias = Annotated[str, Meta(pattern=rf"^{SESSION_ID_PATTERN}$(?!\n)", description=_SESSION_ID)]
+Flag: TypeAlias = Literal["0", "1", "false", "true"]
 Metadata: TypeAlias = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]],
     Meta(
@@ -39,10 +41,13 @@ class Fields(msgspec.Struct, omit_defaults=True):
     """Base of request bodies. Unknown fields are allowed; `null` is the same as a field that is not there."""
 
 
-def decode(value: Any, kind: type[T]) -> T:
-    """Convert a parsed JSON value. Raises BadInputError with the place and what is allowed there."""
+def decode(value: Any, kind: type[T], *, texts: bool = False) -> T:
+    """Convert a parsed JSON value. Raises BadInputError with the place and what is allowed there.
+
+    `texts`: numbers are given as text, as in a query.
+    """
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, strict=not texts)
     except msgspec.ValidationError as error:
         raise _refusal(str(error), value, kind) from None
 
@@ -53,10 +58,22 @@ def components(*kinds: Any) -> dict[str, JsonSchema]:
     return found
 
 
+def schema_of(kind: Any) -> JsonSchema:
+    """Return the schema of a type, or the reference to a named one."""
+    if isinstance(kind, str):
+        return {"$ref": REF.format(name=kind)}
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF)
+    return schema
+
+
 def unknown_fields(body: Any, kind: type[msgspec.Struct]) -> list[str]:
     """Return the names of fields that the type does not have."""
-    known = {field.encode_name for field in msgspec.structs.fields(kind)}
-    return [name for name in body if name not in known] if isinstance(body, dict) else []
+    return [name for name in body if name not in _names(kind)] if isinstance(body, dict) else []
+
+
+@cache
+def _names(kind: Any) -> frozenset[str]:
+    return frozenset(kind.__struct_encode_fields__)
 
 
 # ---------------------------------------------------------------- refusals
@@ -129,7 +146,7 @@ def _words(schema: JsonSchema) -> Iterator[str]:
         return
     match schema.get("type"):
         case "string":
-            yield schema.get("description") or f"a string{_size(schema, 'Length', 'characters')}{_no_nul(schema)}"
+            yield schema.get("description") or f"a string{_size(schema, 'Length', 'characters')}{_storable(schema)}"
         case "integer":
             yield f"a whole number{_range(schema)}"
         case "number":
@@ -162,5 +179,5 @@ def _size(schema: JsonSchema, what: str, unit: str) -> str:
     return f" of at least {low} {unit.removesuffix('s') if low == 1 else unit}" if low else ""
 
 
-def _no_nul(schema: JsonSchema) -> str:
-    return " without NUL" if schema.get("pattern") == _NO_NUL else ""
+def _storable(schema: JsonSchema) -> str:
+    return " without NUL and half surrogate pairs" if schema.get("pattern") == _STORABLE else ""

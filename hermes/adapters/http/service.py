@@ -6,7 +6,7 @@ The API and the admin socket mount the same handlers. Access control is in front
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
@@ -17,6 +17,7 @@ from hermes.adapters.http.field import given
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, SHOULD_RETRY_HEADER, TURN_HEADER
+from hermes.adapters.http.schema import decode
 from hermes.adapters.http.stream_token import StreamToken
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
@@ -35,6 +36,7 @@ from hermes.services.commands.service import CommandService
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware
 
+T = TypeVar("T")
 RECEIPT = web.RequestKey("receipt", Receipt)
 SESSION = web.RequestKey("session", str)
 
@@ -73,6 +75,14 @@ class Service:
 
     async def read_json(self, request: web.Request) -> Any:
         return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+
+    async def read(self, request: web.Request, kind: type[T]) -> T:
+        """Return the body as a value of this type."""
+        return decode(await self.read_json(request), kind)
+
+    async def read_optional(self, request: web.Request, kind: type[T]) -> T:
+        """Return the body as a value of this type. A request without a body has no fields."""
+        return decode(await self.read_json(request) if request.can_read_body else {}, kind)
 
     async def read_fields(self, request: web.Request) -> dict[str, Any]:
         """Return the fields of the optional body."""

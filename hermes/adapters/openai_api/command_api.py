@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from hermes.adapters.http import parameter
-from hermes.adapters.http.field import encode
+from hermes.adapters.http.schema import Fields, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.turns.turn_wait import only_once
@@ -13,7 +17,14 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.submission import Submission
-from hermes.services.commands.registry import Parsed, Unknown, menu, parse
+from hermes.services.commands.registry import menu, parse
+
+_PATTERN = r"^/\w[\w-]{0,31}(@\w{1,64})?(\s[^\u0000\ud800-\udfff]*)?$"
+
+
+class CommandRequest(Fields):
+    text: Annotated[str, Meta(pattern=_PATTERN, description="a command: a slash and one word, then arguments")]
+    user: Text | None = None
 
 
 class CommandApi:
@@ -41,12 +52,15 @@ class CommandApi:
     async def _run(self, request: web.Request, session: SessionId | None) -> web.Response:
         service = self._service
         key = parameter.idempotency_key(request)
-        body = await service.read_json(request)
-        parsed, user = _command_in(body)
+        asked = await service.read(request, CommandRequest)
+        parsed = parse(asked.text)
+        if parsed is None:
+            message = "text must be a command: a slash and one word. GET /api/commands lists them."
+            raise BadInputError(message, param="text", code="not_a_command")
         submission = Submission(
             turn=service.new_turn_id(),
-            messages=(EncodedMessage(encode(body, "text")),),
-            source=service.source(request, user),
+            messages=(EncodedMessage(msgspec.json.encode(asked)),),
+            source=service.source(request, asked.user or ""),
             session=session,
         )
         reply = await run_once(service, parsed, only_once(submission, key, session or ""))
@@ -64,22 +78,3 @@ class CommandApi:
                 "choices": list(reply.choices),
             }
         )
-
-
-def _command_in(body: object) -> tuple[Parsed | Unknown, str]:
-    """Return the command in the body, and the user."""
-    if not isinstance(body, dict):
-        raise BadInputError("The body must be a JSON object.")
-    text, user = body.get("text"), body.get("user") or ""
-    if not isinstance(text, str):
-        raise BadInputError('text must be a command, such as "/undo 2".', param="text")
-    if not isinstance(user, str):
-        raise BadInputError("user must be a text.", param="user")
-    parsed = parse(text)
-    if parsed is None:
-        raise BadInputError(
-            "text must be a command: a slash and one word. GET /api/commands lists them.",
-            param="text",
-            code="not_a_command",
-        )
-    return parsed, user

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import codecs
+from typing import Annotated
 
 from aiohttp import web
 from loguru import logger
+from msgspec import UNSET, Meta, UnsetType
 
-from hermes.adapters.http import parameter
+from hermes.adapters.http.parameter import query
 from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.schema import Fields
 from hermes.adapters.http.service import Service, json_response
 from hermes.domain.errors import BadInputError
 from hermes.domain.process.process import Chunk
@@ -16,6 +19,11 @@ from hermes.domain.process.process import Chunk
 LOG_BYTES = 20_000
 MAX_LOG_BYTES = 1_000_000
 _CHARACTER_BYTES = 4  # maximum length of a UTF-8 character, so that reading always advances
+
+
+class LogQuery(Fields):
+    offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MAX_LOG_BYTES)] = LOG_BYTES
 
 
 class ProcessApi:
@@ -44,10 +52,13 @@ class ProcessApi:
     async def log(self, request: web.Request) -> web.Response:
         """Return the output from an offset, or its end."""
         name = request.match_info["id"]
-        offset = parameter.integer(request, "offset", low=0, high=2**63 - 1)
-        limit = parameter.integer(request, "limit", low=1, high=MAX_LOG_BYTES) or LOG_BYTES
+        asked = query(request, LogQuery)
         processes = self._service.processes
-        chunk = await (processes.tail(name, limit) if offset is None else processes.output(name, offset, limit))
+        chunk = await (
+            processes.tail(name, asked.limit)
+            if asked.offset is UNSET
+            else processes.output(name, asked.offset, asked.limit)
+        )
         return json_response({"id": name, **_shown(chunk)})
 
     async def kill(self, request: web.Request) -> web.Response:

@@ -5,9 +5,14 @@ Any id of a lineage means its live end, unless `exact` asks for this session.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter, presentation
+from hermes.adapters.http.parameter import is_set, query
+from hermes.adapters.http.schema import Fields, Flag, SessionIdText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.turns import pending
 from hermes.domain.ids import Seq, SessionId
@@ -15,6 +20,21 @@ from hermes.domain.read.views import StoredMessage
 
 MAX_LISTED = 200
 MAX_MESSAGES = 1_000
+
+
+class SessionListQuery(Fields):
+    limit: Annotated[int, Meta(ge=1, le=MAX_LISTED)] = 50
+    after: SessionIdText | UnsetType = UNSET
+
+
+class SessionQuery(Fields):
+    exact: Flag = "0"
+
+
+class MessagesQuery(Fields):
+    limit: Annotated[int, Meta(ge=1, le=MAX_MESSAGES)] = 100
+    after: Annotated[int, Meta(ge=-1, le=2**63 - 1)] | UnsetType = UNSET
+    exact: Flag = "0"
 
 
 class SessionApi:
@@ -31,14 +51,13 @@ class SessionApi:
         ]
 
     async def recent(self, request: web.Request) -> web.Response:
-        limit = parameter.integer(request, "limit", low=1, high=MAX_LISTED) or 50
-        after = parameter.session_in_query(request, "after")
-        sessions = await self._service.sessions.recent(limit, after)
+        asked = query(request, SessionListQuery)
+        sessions = await self._service.sessions.recent(asked.limit, SessionId(asked.after) if asked.after else None)
         return json_response({"sessions": [presentation.session(session) for session in sessions]})
 
     async def one(self, request: web.Request) -> web.Response:
-        exact = parameter.flag_in_query(request, "exact")
-        view = await self._service.view(parameter.session_in_path(request), exact=exact)
+        asked_for = query(request, SessionQuery)
+        view = await self._service.view(parameter.session_in_path(request), exact=is_set(asked_for.exact))
         remember_session(request, view.session.id)
         asked = pending.asked_in(view.session)
         return json_response({**presentation.view(view), "pending": pending.field(asked) if asked else None})
@@ -56,10 +75,9 @@ class SessionApi:
 
     async def messages(self, request: web.Request) -> web.Response:
         """Return messages after a position, oldest first; without one, the last page."""
-        limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES) or 100
-        after = parameter.integer(request, "after", low=-1, high=2**63 - 1)
-        exact = parameter.flag_in_query(request, "exact")
-        view = await self._service.view(parameter.session_in_path(request), exact=exact)
+        asked = query(request, MessagesQuery)
+        limit, after = asked.limit, None if isinstance(asked.after, UnsetType) else asked.after
+        view = await self._service.view(parameter.session_in_path(request), exact=is_set(asked.exact))
         session = remember_session(request, view.session.id)
         place = None if after is None else Seq(after)
         stored = await self._service.sessions.messages(session, place, limit, exact=True)

@@ -5,10 +5,14 @@ Any id of a lineage means its live end. Each answer contains the session afterwa
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 from aiohttp import web
+from msgspec import Meta
 
 from hermes.adapters.http import parameter, presentation
-from hermes.adapters.http.field import encode, filled_text, short_text, text, whole
+from hermes.adapters.http.field import encode
+from hermes.adapters.http.schema import Fields, FilledText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turns.turn_wait import only_once
 from hermes.domain.message import EncodedMessage
@@ -20,6 +24,34 @@ MAX_TOPIC = 2_000
 MAX_ANSWER = 10_000
 MAX_UNDO = 1_000
 STOPPED_BY_REQUEST = "requested over the API"
+
+
+Title: TypeAlias = Annotated[FilledText, Meta(max_length=MAX_TITLE)]
+
+
+class SteerRequest(Fields):
+    text: FilledText
+
+
+class StopRequest(Fields):
+    reason: Title | None = None
+
+
+class ForkRequest(Fields):
+    title: Title | None = None
+
+
+class CompressRequest(Fields):
+    topic: Annotated[FilledText, Meta(max_length=MAX_TOPIC)] | None = None
+
+
+class AnswerRequest(Fields):
+    answer: Annotated[FilledText, Meta(max_length=MAX_ANSWER)]
+    call_id: Text | None = None
+
+
+class UndoRequest(Fields):
+    turns: Annotated[int, Meta(ge=1, le=MAX_UNDO)] | None = None
 
 
 class SessionWishes:
@@ -41,12 +73,12 @@ class SessionWishes:
         service = self._service
         session = parameter.session_in_path(request)
         key = parameter.idempotency_key(request)
-        said = filled_text((await service.read_fields(request)).get("text"), "text")
+        asked = await service.read(request, SteerRequest)
         service.lifetime.check_intake()
         await service.sessions.view(session)  # must exist: a message would create it
         submission = Submission(
             turn=service.new_turn_id(),
-            messages=(EncodedMessage(encode({"role": "user", "content": said}, "text")),),
+            messages=(EncodedMessage(encode({"role": "user", "content": asked.text}, "text")),),
             source=service.source(request),
             session=session,
             busy=Busy.STEER,
@@ -58,37 +90,34 @@ class SessionWishes:
         return json_response(body, status=202)
 
     async def stop(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        reason = short_text(fields.get("reason", STOPPED_BY_REQUEST), "reason", most=MAX_TITLE)
+        asked = await self._service.read_optional(request, StopRequest)
+        reason = asked.reason or STOPPED_BY_REQUEST
         return _session_answer(
             request, await self._service.sessions.stop_turn(parameter.session_in_path(request), reason)
         )
 
     async def fork(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        title = short_text(fields["title"], "title", most=MAX_TITLE) if "title" in fields else ""
-        branch = await self._service.sessions.branch(parameter.session_in_path(request), title)
+        asked = await self._service.read_optional(request, ForkRequest)
+        branch = await self._service.sessions.branch(parameter.session_in_path(request), asked.title or "")
         return _session_answer(request, branch, status=201)
 
     async def compress(self, request: web.Request) -> web.Response:
         """Start a compression. It takes as long as a model call; messages wait meanwhile."""
-        fields = await self._service.read_fields(request)
-        topic = short_text(fields["topic"], "topic", most=MAX_TOPIC) if "topic" in fields else ""
-        session = await self._service.sessions.compress(parameter.session_in_path(request), topic)
+        asked = await self._service.read_optional(request, CompressRequest)
+        session = await self._service.sessions.compress(parameter.session_in_path(request), asked.topic or "")
         return _session_answer(request, session, status=202)
 
     async def answer(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        said = short_text(fields.get("answer"), "answer", most=MAX_ANSWER)
-        call = text(fields.get("call_id", ""), "call_id")
+        asked = await self._service.read(request, AnswerRequest)
         source = self._service.source(request)
         session = parameter.session_in_path(request)
-        return _session_answer(request, await self._service.sessions.answer(session, said, source, call))
+        answered = await self._service.sessions.answer(session, asked.answer, source, asked.call_id or "")
+        return _session_answer(request, answered)
 
     async def undo(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        turns = whole(1, MAX_UNDO)(fields.get("turns", 1), "turns")
-        return _session_answer(request, await self._service.sessions.undo(parameter.session_in_path(request), turns))
+        asked = await self._service.read_optional(request, UndoRequest)
+        session = parameter.session_in_path(request)
+        return _session_answer(request, await self._service.sessions.undo(session, asked.turns or 1))
 
 
 def _session_answer(request: web.Request, session: Session, status: int = 200) -> web.Response:

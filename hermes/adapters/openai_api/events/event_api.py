@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import closing
+from typing import Annotated
 
 from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, frame, open_stream
 from hermes.adapters.http.key_scope import CALLER
 from hermes.adapters.http.listener import until
+from hermes.adapters.http.schema import Fields, SessionIdText
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.events.journal_event import JournalEvents, Named, ids_of, live_event
 from hermes.domain.errors import BadInputError, UnknownSessionError
@@ -52,6 +55,13 @@ def start_position(given: int | None, end: int) -> tuple[int, str]:
     return (end, "too_old") if end - given > MAX_REPLAY else (given, "")
 
 
+class EventsQuery(Fields):
+    session_id: SessionIdText | UnsetType = UNSET
+    platform: str = ""
+    type: Annotated[str, Meta(description="names or their first parts, separated by commas")] = ""
+    after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}$(?!\n)", description="the id of an event")] | UnsetType = UNSET
+
+
 class EventApi:
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -61,12 +71,13 @@ class EventApi:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         service = self._service
+        asked = parameter.query(request, EventsQuery)
         wanted = EventFilter(
-            session=parameter.session_in_query(request, "session_id"),
-            platform=request.query.get("platform", ""),
-            types=tuple(filter(None, request.query.get("type", "").split(","))),
+            session=SessionId(asked.session_id) if asked.session_id else None,
+            platform=asked.platform,
+            types=tuple(filter(None, asked.type.split(","))),
         )
-        given = _last_event(request)
+        given = _last_event(request, asked)
         with closing(AllEvents(service, wanted)) as events:
             connection = connection_of(request)
             connection.follows()
@@ -78,8 +89,8 @@ class EventApi:
             return stream.response
 
 
-def _last_event(request: web.Request) -> int | None:
-    text = parameter.header(request, parameter.LAST_EVENT_HEADER) or request.query.get("after")
+def _last_event(request: web.Request, asked: EventsQuery) -> int | None:
+    text = parameter.header(request, parameter.LAST_EVENT_HEADER) or asked.after
     if not text:
         return None
     if not re.fullmatch(r"[0-9]{1,18}", text):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 from aiohttp import web
+from msgspec import Meta
 
-from hermes.adapters.http.field import whole
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.schema import Fields
 from hermes.adapters.http.service import Service, json_response
 from hermes.adapters.http.stream_token import DEFAULT_TTL_S, MAX_TTL_S, StreamToken, TokenScope
-from hermes.domain.errors import BadInputError
+
+
+class TokenRequest(Fields):
+    scope: TokenScope | None = None
+    ttl_s: Annotated[int, Meta(ge=1, le=MAX_TTL_S)] | None = None
 
 
 class TokenApi:
@@ -25,16 +31,12 @@ class TokenApi:
     async def create(self, request: web.Request) -> web.Response:
         if self._sign is None:
             raise refusal(409, "no_tokens_here", "This server has no keys, and so no tokens.")
-        fields = await self._service.read_fields(request)
-        scope = fields.get("scope", TokenScope.EVENTS)
-        if scope not in set(TokenScope):
-            raise BadInputError(f"scope must be one of {', '.join(TokenScope)}.", param="scope", code="invalid_value")
-        ttl_s = whole(1, MAX_TTL_S)(fields.get("ttl_s", DEFAULT_TTL_S), "ttl_s")
+        asked = await self._service.read_optional(request, TokenRequest)
         key = request.get(KEY)
         token = StreamToken(
-            scope=TokenScope(scope),
+            scope=asked.scope or TokenScope.EVENTS,
             key="" if key is None else key.name,
-            expires_at=int(self._service.clock()) + ttl_s,
+            expires_at=int(self._service.clock()) + (asked.ttl_s or DEFAULT_TTL_S),
         )
         body = {"token": self._sign(token), "scope": token.scope, "expires_at": token.expires_at}
         return json_response(body, status=201)

@@ -6,20 +6,27 @@ An id names one tool call of one turn. After the answer, or when another call as
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Annotated, Literal
 
 from aiohttp import web
+from msgspec import Meta
 
-from hermes.adapters.http.field import short_text
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.schema import Fields, FilledText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER
 from hermes.adapters.openai_api.turns import pending
-from hermes.domain.access.question import APPROVALS
-from hermes.domain.errors import BadInputError
 from hermes.domain.events import CallAsked
 from hermes.domain.ids import RUN, TurnToken
 from hermes.domain.session.state import Session
+
+
+class ApprovalAnswer(Fields):
+    """`choice` for an approval, `answer` for a question."""
+
+    choice: Literal["once", "session", "always", "deny"] | None = None
+    answer: Annotated[FilledText, Meta(max_length=MAX_ANSWER)] | None = None
 
 
 class ApprovalApi:
@@ -42,9 +49,12 @@ class ApprovalApi:
 
     async def answer(self, request: web.Request) -> web.Response:
         """Approve or deny with `choice`, or answer a question with `answer`."""
-        fields = await self._service.read_fields(request)
+        given = await self._service.read(request, ApprovalAnswer)
         head, asked = await self._find(request)
-        said = _choice(fields) if asked.approval else short_text(fields.get("answer"), "answer", most=MAX_ANSWER)
+        name = "choice" if asked.approval else "answer"
+        said = given.choice if asked.approval else given.answer
+        if said is None:
+            raise refusal(409, "wrong_answer", f"This one needs {name}.")
         remember_session(request, head.id)
         await self._service.sessions.answer(head.id, said, self._service.source(request), asked.call)
         return json_response({"id": question_id(asked), "answered": True, "session_id": head.id})
@@ -65,13 +75,6 @@ class ApprovalApi:
 def question_id(asked: CallAsked) -> str:
     named = f"{asked.session}\0{asked.turn}\0{asked.call}"
     return f"ask_{sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-
-def _choice(fields: JsonObject) -> str:
-    choice = fields.get("choice")
-    if choice not in APPROVALS:
-        raise BadInputError(f"choice must be one of {', '.join(APPROVALS)}.", param="choice", code="invalid_value")
-    return str(choice)
 
 
 def _shown(head: Session, asked: CallAsked) -> JsonObject:

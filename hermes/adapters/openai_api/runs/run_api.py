@@ -7,21 +7,23 @@ any event, also across a restart of the daemon.
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Annotated, Literal
 
 from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, frame, open_stream
-from hermes.adapters.http.field import short_text, text
 from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.schema import Fields, SessionIdText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.responses.stored_items import stored_items
 from hermes.adapters.openai_api.runs.run_object import event_of, is_last, place_of
-from hermes.adapters.openai_api.runs.run_reader import STATUSES, RunFilter, RunReader
-from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
+from hermes.adapters.openai_api.runs.run_reader import RunFilter, RunReader, RunStatus
+from hermes.adapters.openai_api.session_wish_api import STOPPED_BY_REQUEST, AnswerRequest
 from hermes.adapters.openai_api.turns.session_choice import read_choice
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
@@ -29,16 +31,28 @@ from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpd
 from hermes.adapters.openai_api.turns.turn_intake import TurnIntake
 from hermes.adapters.openai_api.turns.turn_request import read_run, turn_request
 from hermes.adapters.openai_api.turns.turn_view import turn_of
-from hermes.domain.access.question import APPROVALS
-from hermes.domain.errors import BadInputError
-from hermes.domain.ids import RUN, TurnToken
+from hermes.domain.ids import RUN, SessionId, TurnToken
 from hermes.domain.read.views import TurnRecord
 
 MAX_LISTED = 100
+CURSOR = r"^[1-9][0-9]{0,17}$(?!\n)"  # position in the journal
 _STOPPING = (
     "The daemon stops or restarts. The run is stored and continues when the daemon is back: request its events then, "
     "with last_event_id in the header Last-Event-ID to get only later events."
 )
+
+
+class RunListQuery(Fields):
+    limit: Annotated[int, Meta(ge=1, le=MAX_LISTED)] = 20
+    cursor: Annotated[str, Meta(pattern=CURSOR)] | UnsetType = UNSET
+    session_id: SessionIdText | UnsetType = UNSET
+    platform: str = ""
+    status: RunStatus | UnsetType = UNSET
+
+
+class ApprovalRequest(Fields):
+    choice: Literal["once", "session", "always", "deny"]
+    call_id: Text | None = None
 
 
 class RunApi:
@@ -79,14 +93,14 @@ class RunApi:
 
     async def all(self, request: web.Request) -> web.Response:
         """List runs, newest first. A page may be short or empty although `next_cursor` is set."""
-        limit = parameter.integer(request, "limit", low=1, high=MAX_LISTED) or 20
-        before = parameter.integer(request, "cursor", low=1, high=2**63 - 1)
+        asked = parameter.query(request, RunListQuery)
         wanted = RunFilter(
-            session=parameter.session_in_query(request, "session_id"),
-            platform=request.query.get("platform", ""),
-            status=parameter.one_of(request, "status", STATUSES),
+            session=SessionId(asked.session_id) if asked.session_id else None,
+            platform=asked.platform,
+            status=asked.status or "",
         )
-        page = await self._runs.page(wanted, before=before, limit=limit)
+        before = int(asked.cursor) if asked.cursor else None
+        page = await self._runs.page(wanted, before=before, limit=asked.limit)
         return json_response(
             {
                 "object": "list",
@@ -104,17 +118,12 @@ class RunApi:
     # ------------------------------------------------------------ answers and stop
 
     async def approval(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        choice = fields.get("choice")
-        if choice not in APPROVALS:
-            message = f"choice must be one of {', '.join(APPROVALS)}."
-            raise BadInputError(message, param="choice", code="invalid_value")
-        return await self._answer(request, choice, text(fields.get("call_id", ""), "call_id"), approving=True)
+        asked = await self._service.read(request, ApprovalRequest)
+        return await self._answer(request, asked.choice, asked.call_id or "", approving=True)
 
     async def answer(self, request: web.Request) -> web.Response:
-        fields = await self._service.read_fields(request)
-        said = short_text(fields.get("answer"), "answer", most=MAX_ANSWER)
-        return await self._answer(request, said, text(fields.get("call_id", ""), "call_id"), approving=False)
+        asked = await self._service.read(request, AnswerRequest)
+        return await self._answer(request, asked.answer, asked.call_id or "", approving=False)
 
     async def _answer(self, request: web.Request, said: str, call: str, *, approving: bool) -> web.Response:
         token = read_token(request.match_info["id"], RUN)

@@ -7,6 +7,7 @@ backwards from a position, which is its cursor. Pages stay stable while new runs
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from hermes.adapters.openai_api.runs.run_object import RunObject
 from hermes.adapters.openai_api.turns.pending import asked_in
@@ -21,7 +22,9 @@ from hermes.domain.values import dataclass
 from hermes.ports.sessions import Sessions
 
 OPEN_STATUSES = ("queued", "running", "waiting_for_approval", "waiting_for_answer")
-STATUSES = (*OPEN_STATUSES, "completed", "failed", "cancelled")
+RunStatus: TypeAlias = Literal[
+    "queued", "running", "waiting_for_approval", "waiting_for_answer", "completed", "failed", "cancelled"
+]
 _WINDOW = 500  # records per read
 _MAX_READ = 10_000  # records per page: the cursor continues after them
 
