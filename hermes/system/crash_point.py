@@ -1,9 +1,9 @@
 """Named points where a test can send a signal to the process. They do nothing unless a test sets a variable.
 
 `HERMES_TEST_CRASH="after ToolStarted"` kills the daemon right after the first such record (or journal operation, such
-as `MarkDelivered`) is on disk. `before ...` kills it right before the write, and one of POINTS when it is reached. So
-a test can interrupt every step of a turn, a start and a stop. `HERMES_TEST_CRASH_SIGNAL` names another signal than
-KILL. The signal is sent once.
+as `MarkDelivered`) is on disk. `before ...` kills it right before the write, and the name of a point when it is
+reached. So a test can interrupt every step of a turn, a start and a stop. `HERMES_TEST_CRASH_SIGNAL` names another
+signal than KILL. The signal is sent once.
 """
 
 from __future__ import annotations
@@ -11,38 +11,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes.ports.storage import Transaction
-
-POINTS: Final = (
-    "start: locked",
-    "start: store open",
-    "start: actors there",
-    "start: serving",
-    "start: ready",
-    "http: received",
-    "chat: received",
-    "chat: taken, not confirmed",
-    "turn: about to ask the model",
-    "turn: in the middle of an answer",
-    "turn: about to run a tool",
-    "turn: a tool has run",
-    "reply: about to be sent",
-    "reply: sent",
-    "reply: shown, not noted",
-    "session: about to leave memory",
-    "session: gone from memory",
-    "stop: asked",
-    "stop: intake closed",
-    "stop: marked",
-    "stop: drained",
-    "stop: servers closed",
-    "stop: actors gone",
-    "stop: clean",
-    "stop: over",
-)
 
 _wanted = os.environ.get("HERMES_TEST_CRASH", "")
 _signal = signal.Signals["SIG" + os.environ.get("HERMES_TEST_CRASH_SIGNAL", "KILL")]

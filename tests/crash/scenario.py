@@ -18,7 +18,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from hermes.system.crash_point import POINTS
 from tests.crash.people import ADMIN, PLATFORMS, SECRETS, unmarked
 from tests.crash.survey import survey
 from tests.support.daemon_process import DaemonProcess
@@ -53,6 +52,33 @@ RECORDS: Final = (
     "MarkDelivered",
     "MarkedResumePending",
 )
+POINTS: Final = (
+    "start: locked",
+    "start: store open",
+    "start: actors there",
+    "start: serving",
+    "start: ready",
+    "http: received",
+    "chat: received",
+    "chat: taken, not confirmed",
+    "turn: about to ask the model",
+    "turn: in the middle of an answer",
+    "turn: about to run a tool",
+    "turn: a tool has run",
+    "reply: about to be sent",
+    "reply: sent",
+    "reply: shown, not noted",
+    "session: about to leave memory",
+    "session: gone from memory",
+    "stop: asked",
+    "stop: intake closed",
+    "stop: marked",
+    "stop: drained",
+    "stop: servers closed",
+    "stop: actors gone",
+    "stop: clean",
+    "stop: over",
+)  # of hermes.system.crash_point
 ALL_POINTS: Final = (*(f"{when} {record}" for record in RECORDS for when in ("before", "after")), *POINTS)
 CHAT_POINTS: Final = (  # where it matters which platform it is
     "chat: received",

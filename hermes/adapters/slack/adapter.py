@@ -14,12 +14,13 @@ from typing import Any
 
 from loguru import logger
 
+from hermes.adapters.chat.intake_retry import RETRYABLE
 from hermes.adapters.slack.health import keep_asking
 from hermes.adapters.slack.inbound.backfill import Backfill
 from hermes.adapters.slack.inbound.download import download
 from hermes.adapters.slack.inbound.event import SlackAddressing
 from hermes.adapters.slack.inbound.events_server import EventsServer
-from hermes.adapters.slack.inbound.intake import RETRYABLE, SlackIntake
+from hermes.adapters.slack.inbound.intake import SlackIntake
 from hermes.adapters.slack.inbound.read_position import ReadPosition
 from hermes.adapters.slack.inbound.socket import PING_S, Socket
 from hermes.adapters.slack.outbound.progress import Progress

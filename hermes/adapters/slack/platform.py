@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from hermes.adapters.chat.outgoing_file import read_file
+from hermes.adapters.chat.turn_queue import TurnQueue
 from hermes.adapters.slack.address import NAME, team_and_channel
 from hermes.adapters.slack.command_sign import with_mark
 from hermes.adapters.slack.failure import FAILURES, delivery_error
@@ -55,8 +55,7 @@ class SlackPlatform(Platform):
         self._responses = responses
         self._reserved: dict[str, str] = {}  # growing replies, and the workspace whose edit is reserved for the end
         self._brought: dict[str, str] = {}  # uploaded file of an outbox message whose confirmation was lost
-        self._ready: set[str] = set()  # chats that have waited for the limit and not sent yet
-        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one per chat, while in use
+        self._queue = TurnQueue(lambda chat: self._pace.answered(chat, time.monotonic()))
 
     @property
     def name(self) -> str:
@@ -71,10 +70,7 @@ class SlackPlatform(Platform):
 
     async def ready(self, place: Place) -> None:
         workspace, _ = await self._where(place)
-        async with self._queue(place.chat):
-            if place.chat not in self._ready:
-                await self._turn(workspace, place.chat)
-                self._ready.add(place.chat)
+        await self._queue.ready(place.chat, lambda: self._wait(workspace, place.chat))
 
     async def send(self, outgoing: OutboxMessage, text: str) -> str:
         workspace, channel = await self._where(outgoing.place)
@@ -129,7 +125,7 @@ class SlackPlatform(Platform):
         if message == EPHEMERAL:
             raise DeliveryError("an ephemeral message cannot be edited", gone=True)
         changes = _changes(workspace)
-        async with self._queue(outgoing.place.chat):
+        async with self._queue.lock(outgoing.place.chat):
             self._refuse_while_held(changes)
             if _grows(outgoing, part, text) or outgoing.id not in self._reserved:
                 await asyncio.sleep(self._pace.changes.take(workspace.identity.team, time.monotonic()))
@@ -194,27 +190,18 @@ class SlackPlatform(Platform):
             )
         return known[team], channel
 
-    def _queue(self, chat: str) -> asyncio.Lock:
-        return self._queues.setdefault(chat, asyncio.Lock())
-
     @asynccontextmanager
     async def _in_turn(self, workspace: Workspace, chat: str) -> AsyncIterator[None]:
         """Wait for the rate limits, then hold the chat for one new message."""
-        async with self._queue(chat):
-            if chat not in self._ready:
-                await self._turn(workspace, chat)
-            self._ready.discard(chat)
-            try:
-                async with self._translated(chat):
-                    yield
-            except DeliveryError as error:
-                if error.arrived_perhaps and isinstance(error.__cause__, TimeoutError):
-                    error.retry_after_s = _LOOK_AFTER_S
-                raise
-            finally:
-                self._pace.answered(chat, time.monotonic())
+        try:
+            async with self._queue.turn(chat, lambda: self._wait(workspace, chat)), self._translated(chat):
+                yield
+        except DeliveryError as error:
+            if error.arrived_perhaps and isinstance(error.__cause__, TimeoutError):
+                error.retry_after_s = _LOOK_AFTER_S
+            raise
 
-    async def _turn(self, workspace: Workspace, chat: str) -> None:
+    async def _wait(self, workspace: Workspace, chat: str) -> None:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         self._refuse_while_held(chat)
         await asyncio.sleep(self._pace.messages.take(workspace.identity.team, time.monotonic()))

@@ -10,41 +10,29 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 from loguru import logger
 from telegram.error import TelegramError
 
+from hermes.adapters.chat.intake_retry import until_stored
 from hermes.adapters.chat.order import ChatOrder
 from hermes.adapters.chat.utf16 import prefix
 from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.album import Album, album_name
 from hermes.adapters.telegram.api_client import TelegramClient
 from hermes.adapters.telegram.failure import explain
-from hermes.adapters.telegram.update import has_file, inbound_of, is_urgent, key_of, moved_by
-from hermes.domain.backoff import backoff_s
-from hermes.domain.errors import (
-    AlreadySeenError,
-    BusyError,
-    OutcomeUnknownError,
-    PlatformError,
-    RefusedError,
-    StoppingError,
-    StorageError,
-)
+from hermes.adapters.telegram.update import NAME, has_file, inbound_of, is_urgent, key_of, moved_by
+from hermes.domain.errors import PlatformError
 from hermes.ports.chat import ChatIntake, Inbound
-
-T = TypeVar("T")
 
 ALBUM_S = 0.8  # wait for the rest of an album
 _MAX_ALBUMS = 100  # kept for edits
 _MAX_NOTE = 200  # characters that Telegram shows
-_FIRST_WAIT_S = 0.1
-_MAX_WAIT_S = 5.0
 _SUPERGROUP = "-100"  # prefix of supergroup ids; only supergroups can have moved
 
 
@@ -129,12 +117,12 @@ class TelegramIntake:
             logger.warning("telegram: {} skipped, unknown format: {!r}", name, error)
             return
         if moved is not None:
-            await self._take_with_retry(name, lambda: self._chat_intake.chat_moved(*moved))
+            await until_stored(NAME, name, lambda: self._chat_intake.chat_moved(*moved))
             return
         if read is None:
             logger.debug("{} is skipped: {}", name, sorted(update))
             return
-        private_note = await self._take_with_retry(read.id, lambda: self._chat_intake.take(read))
+        private_note = await until_stored(NAME, read.id, lambda: self._chat_intake.take(read))
         if query := update.get("callback_query"):
             await _acknowledge_press(self._client, str(query["id"]), private_note or "")
 
@@ -142,7 +130,7 @@ class TelegramIntake:
         chat = _chat_of(update)
         former = ""
         if chat.startswith(_SUPERGROUP):
-            former = await self._take_with_retry(chat, lambda: self._chat_intake.former_id(chat)) or ""
+            former = await until_stored(NAME, chat, lambda: self._chat_intake.former_id(chat)) or ""
         addressing = self._addressing.in_moved(chat, former)
         if album is not None:
             inbound = album.inbound(self._identity, addressing)
@@ -152,22 +140,6 @@ class TelegramIntake:
         else:
             inbound = inbound_of(update, self._identity, addressing)
         return replace(inbound, former_chat=former) if inbound is not None and former else inbound
-
-    async def _take_with_retry(self, name: str, take: Callable[[], Awaitable[T]]) -> T | None:
-        """Retry until it is stored. None: it was stored before, or can never be."""
-        failures = 0
-        while True:
-            try:
-                return await take()
-            except AlreadySeenError:
-                return None
-            except (StoppingError, BusyError, StorageError, OutcomeUnknownError) as error:
-                logger.info("telegram: {} not stored yet, retrying: {}", name, error)
-            except RefusedError as error:
-                logger.error("telegram: {} dropped: {}", name, error)
-                return None
-            failures += 1
-            await asyncio.sleep(backoff_s(failures, first_s=_FIRST_WAIT_S, max_s=_MAX_WAIT_S))
 
 
 def _chat_of(update: Mapping[str, Any]) -> str:

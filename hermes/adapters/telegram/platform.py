@@ -11,12 +11,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
-from weakref import WeakValueDictionary
 
 from telegram import LinkPreviewOptions, ReplyParameters
 from telegram.error import BadRequest, TelegramError
 
 from hermes.adapters.chat.outgoing_file import read_file
+from hermes.adapters.chat.turn_queue import TurnQueue
 from hermes.adapters.chat.utf16 import prefix, sound
 from hermes.adapters.telegram.api_client import TelegramClient
 from hermes.adapters.telegram.failure import delivery_error, refuses_markup, says_so_already
@@ -52,9 +52,8 @@ class TelegramPlatform(Platform):
     def __init__(self, client: Callable[[], Awaitable[TelegramClient]], limits: TelegramLimits) -> None:
         self._client = client
         self._pace = TelegramRateLimiter(limits, time.monotonic())
-        self._ready: set[str] = set()  # chats that have waited for the limit and not sent yet
+        self._queue = TurnQueue(lambda chat: self._pace.answered(chat, time.monotonic()))
         self._turnstile = asyncio.Lock()  # serialises sends to all chats
-        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one per chat, while in use
 
     @property
     def name(self) -> str:
@@ -68,10 +67,7 @@ class TelegramPlatform(Platform):
         return split(text)
 
     async def ready(self, place: Place) -> None:
-        async with self._queues.setdefault(place.chat, asyncio.Lock()):
-            if place.chat not in self._ready:
-                await self._turn(place.chat)
-                self._ready.add(place.chat)
+        await self._queue.ready(place.chat, lambda: self._wait(place.chat))
 
     async def send(self, outgoing: OutboxMessage, text: str) -> str:
         place = outgoing.place
@@ -156,17 +152,10 @@ class TelegramPlatform(Platform):
 
     async def _in_turn(self, chat: str, say: Callable[[], Awaitable[T]]) -> T:
         """Run a call when the rate limits allow it."""
-        async with self._queues.setdefault(chat, asyncio.Lock()):
-            if chat not in self._ready:
-                await self._turn(chat)
-            self._ready.discard(chat)
-            try:
-                async with self._translated(chat):
-                    return await say()
-            finally:
-                self._pace.answered(chat, time.monotonic())
+        async with self._queue.turn(chat, lambda: self._wait(chat)), self._translated(chat):
+            return await say()
 
-    async def _turn(self, chat: str) -> None:
+    async def _wait(self, chat: str) -> None:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         if (held_s := self._pace.held_s(chat, time.monotonic())) > 0:
             raise DeliveryError(f"Telegram's rate limit is reached; retry in {held_s:.0f} s", retry_after_s=held_s)

@@ -16,9 +16,10 @@ from typing import Any
 
 from loguru import logger
 
+from hermes.adapters.chat.intake_retry import RETRYABLE
 from hermes.adapters.slack.address import NAME, team_and_channel
 from hermes.adapters.slack.inbound.history import History
-from hermes.adapters.slack.inbound.intake import RETRYABLE, SlackIntake
+from hermes.adapters.slack.inbound.intake import SlackIntake
 from hermes.adapters.slack.inbound.read_position import ReadPosition
 from hermes.adapters.slack.rate_limiter import Allowance
 from hermes.adapters.slack.workspace import SlackClient, Workspace

@@ -16,11 +16,12 @@ from aiohttp import web
 from loguru import logger
 from slack_sdk.signature import Clock, SignatureVerifier
 
+from hermes.adapters.chat.intake_retry import RETRYABLE
 from hermes.adapters.http.listener import Listener
 from hermes.adapters.http.webhook_listener import read_body, webhook_listener
 from hermes.adapters.slack.health import ASK_EVERY_S, ask_all
 from hermes.adapters.slack.inbound.backfill import Backfill
-from hermes.adapters.slack.inbound.intake import RETRYABLE, SlackIntake
+from hermes.adapters.slack.inbound.intake import SlackIntake
 from hermes.adapters.slack.workspace import SlackClient
 from hermes.config.secret import Secret
 from hermes.domain.errors import PlatformError

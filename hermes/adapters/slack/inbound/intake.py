@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,8 +16,9 @@ from weakref import WeakValueDictionary
 
 from loguru import logger
 
+from hermes.adapters.chat.intake_retry import until_stored
 from hermes.adapters.chat.order import ChatOrder
-from hermes.adapters.slack.address import team_and_channel
+from hermes.adapters.slack.address import NAME, team_and_channel
 from hermes.adapters.slack.failure import FAILURES
 from hermes.adapters.slack.inbound.attachment import is_bare
 from hermes.adapters.slack.inbound.download import described
@@ -27,22 +27,11 @@ from hermes.adapters.slack.inbound.thread import Threads
 from hermes.adapters.slack.names import UserNames
 from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.workspace import SlackClient, Workspace
-from hermes.domain.errors import (
-    AlreadySeenError,
-    BusyError,
-    OutcomeUnknownError,
-    RefusedError,
-    StoppingError,
-    StorageError,
-)
 from hermes.ports.chat import ChatIntake, Inbound
 from hermes.system import clock as wall_clock
 
-RETRYABLE = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # not stored: Slack must keep it
 _MAX_REMEMBERED = 4096
 _EPHEMERAL_TIMEOUT_S = 2.0  # Slack's timeout for an acknowledgement is three seconds
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 5.0
 
 
 class SlackIntake:
@@ -118,7 +107,8 @@ class SlackIntake:
             inbound = replace(named, foreign=(*context.foreign, *named.foreign))
             if found.respond_to:
                 self._responses.note(inbound, found.respond_to)
-            private_note = await _take_with_retry(await _with_files(inbound, workspace), chat_intake, timeout_s)
+            whole = await _with_files(inbound, workspace)
+            private_note = await until_stored(NAME, whole.id, lambda: chat_intake.take(whole), timeout_s=timeout_s)
             if private_note:
                 await _send_ephemeral(inbound, private_note, workspace)
             self._threads.joined(found)
@@ -153,25 +143,6 @@ async def _send_ephemeral(inbound: Inbound, text: str, workspace: Workspace) -> 
             )
     except FAILURES as error:
         logger.debug("slack: ephemeral message to {} failed: {!r}", inbound.user, error)
-
-
-async def _take_with_retry(inbound: Inbound, chat_intake: ChatIntake, timeout_s: float) -> str:
-    deadline = time.monotonic() + timeout_s
-    wait_s = _FIRST_WAIT_S
-    while True:
-        try:
-            return await chat_intake.take(inbound)
-        except AlreadySeenError:
-            return ""
-        except RETRYABLE as error:
-            if time.monotonic() + wait_s > deadline:
-                raise
-            logger.info("slack: {} not stored yet, retrying: {}", inbound.id, error)
-        except RefusedError as error:
-            logger.error("slack: {} dropped: {}", inbound.id, error)
-            return ""
-        await asyncio.sleep(wait_s)
-        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
 
 def _workspace_of(payload: Mapping[str, Any], workspaces: Mapping[str, Workspace]) -> Workspace | None:
