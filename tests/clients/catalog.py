@@ -23,6 +23,7 @@ class Client:
 
 
 CHAT_AND_RESPONSES = ("chat", "responses")
+AI_SDK = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "zod@4.1.12")
 
 CLIENTS = (
     Client(
@@ -32,4 +33,63 @@ CLIENTS = (
         driver="openai_python",
         modes=CHAT_AND_RESPONSES,
     ),
+    Client(
+        key="openai-npm",
+        title="openai (npm)",
+        packages=("openai@7.55.0",),
+        driver="openai_npm",
+        modes=CHAT_AND_RESPONSES,
+        ecosystem=Ecosystem.NODE,
+    ),
+    Client(
+        key="ai-sdk",
+        title="AI SDK",
+        packages=AI_SDK,
+        driver="ai_sdk",
+        modes=("chat", "responses", "compatible"),
+        ecosystem=Ecosystem.NODE,
+    ),
+    Client(
+        key="openai-agents",
+        title="OpenAI Agents SDK",
+        packages=("openai-agents==0.24.0",),
+        driver="openai_agents",
+        modes=CHAT_AND_RESPONSES,
+    ),
+    Client(
+        key="litellm",
+        title="LiteLLM",
+        packages=("litellm[mcp]==1.106.2",),
+        driver="litellm_sdk",
+        modes=CHAT_AND_RESPONSES,
+    ),
+    Client(
+        key="langchain",
+        title="LangChain",
+        packages=("langchain-openai==1.7.3",),
+        driver="langchain_chat",
+        modes=CHAT_AND_RESPONSES,
+    ),
+    Client(
+        key="llama-index",
+        title="LlamaIndex",
+        packages=("llama-index-llms-openai-like==0.8.1",),
+        driver="llama_index_like",
+    ),
+    Client(
+        key="pydantic-ai",
+        title="Pydantic AI",
+        packages=("pydantic-ai-slim[openai]==2.66.0",),
+        driver="pydantic_agent",
+        modes=CHAT_AND_RESPONSES,
+    ),
+    Client(
+        key="instructor",
+        title="Instructor",
+        packages=("instructor==1.17.0",),
+        driver="instructor_client",
+        modes=CHAT_AND_RESPONSES,
+    ),
+    Client(key="llm", title="llm", packages=("llm==0.36",), driver="llm_library", modes=CHAT_AND_RESPONSES),
+    Client(key="aider", title="aider", packages=("aider-chat==0.86.2",), driver="aider_coder"),
 )

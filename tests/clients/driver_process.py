@@ -30,12 +30,12 @@ class ClientLimit(Exception):  # noqa: N818 - an explanation, not a failure
 
 
 class DriverProcess:
-    def __init__(self, command: list[str], *arguments: str, environ: dict[str, str] | None = None) -> None:
+    def __init__(self, command: list[str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="client-")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HERMES_", "OPENAI_"))}
         home = {"HOME": self._folder.name, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
-        self._command = [*command, *arguments]
-        self._environ = {**kept, **home, **(environ or {})}
+        self._command = command
+        self._environ = {**kept, **home}
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._process: subprocess.Popen[str] | None = None
 
@@ -73,6 +73,11 @@ class DriverProcess:
             if pipe is not None:
                 pipe.close()
         self._folder.cleanup()
+
+    @property
+    def alive(self) -> bool:
+        assert self._process is not None
+        return self._process.poll() is None
 
     def ask(self, ask: Ask) -> Answer:
         self.begin(ask)

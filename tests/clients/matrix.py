@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -57,16 +57,35 @@ def daemon_with_model() -> Iterator[tuple[DaemonProcess, ClientModel]]:
 
 def run_row(row: Row, scenarios: Iterable[str], report: Callable[[Cell], None]) -> None:
     """Run the scenarios of one mode on one daemon, and report each cell as it ends."""
-    with daemon_with_model() as (daemon, model):
+    with daemon_with_model() as (daemon, model), ExitStack() as stack:
+        drivers = Drivers(row, daemon, stack)
         for scenario in scenarios:
-            report(run_cell(row, scenario, daemon, model))
+            report(run_cell(drivers, scenario, daemon, model))
 
 
-def run_cell(row: Row, scenario: str, daemon: DaemonProcess, model: ClientModel) -> Cell:
-    """Run one scenario with a new process of the client."""
+class Drivers:
+    """The driver of a row: one process for all scenarios, and a new one after it has ended."""
+
+    def __init__(self, row: Row, daemon: DaemonProcess, stack: ExitStack) -> None:
+        self.row = row
+        self._command = [*row.command, row.mode, f"{daemon.address}/v1", daemon.key]
+        self._stack = stack
+        self._driver: DriverProcess | None = None
+
+    def running(self) -> DriverProcess:
+        if self._driver is None or not self._driver.alive:
+            self._driver = self._stack.enter_context(DriverProcess(self._command))
+        return self._driver
+
+
+def run_cell(drivers: Drivers, scenario: str, daemon: DaemonProcess, model: ClientModel) -> Cell:
+    """Run one scenario."""
     started = time.monotonic()
     try:
-        play(row, scenario, daemon, model)
+        with tempfile.TemporaryDirectory(prefix="stage-") as folder:
+            driver = drivers.running()
+            stage = Stage(name=scenario, daemon=daemon, model=model, driver=driver, folder=Path(folder))
+            SCENARIOS[scenario](stage)
         outcome, detail = Outcome.OK, ""
     except ClientLimit as limit:
         outcome, detail = Outcome.LIMIT, str(limit)
@@ -77,19 +96,11 @@ def run_cell(row: Row, scenario: str, daemon: DaemonProcess, model: ClientModel)
     finally:
         model.release()
     return Cell(
-        client=row.client.key,
-        mode=row.mode,
+        client=drivers.row.client.key,
+        mode=drivers.row.mode,
         scenario=scenario,
         outcome=outcome,
         detail=detail[:1000],
         seconds=round(time.monotonic() - started, 1),
         date=datetime.now(UTC).date().isoformat(),
     )
-
-
-def play(row: Row, scenario: str, daemon: DaemonProcess, model: ClientModel) -> None:
-    """Run one scenario; an exception says what went wrong."""
-    arguments = (row.mode, f"{daemon.address}/v1", daemon.key)
-    with tempfile.TemporaryDirectory(prefix="stage-") as folder, DriverProcess(row.command, *arguments) as driver:
-        stage = Stage(name=scenario, daemon=daemon, model=model, driver=driver, folder=Path(folder))
-        SCENARIOS[scenario](stage)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,8 @@ def server() -> Iterator[tuple[DaemonProcess, ClientModel]]:
 def drivers(server: tuple[DaemonProcess, ClientModel]) -> Iterator[dict[str, DriverProcess]]:
     daemon, _ = server
     address = (f"{daemon.address}/v1", daemon.key)
-    with DriverProcess(COMMAND, "chat", *address) as chat, DriverProcess(COMMAND, "responses", *address) as responses:
-        yield {"chat": chat, "responses": responses}
+    with ExitStack() as stack:
+        yield {mode: stack.enter_context(DriverProcess([*COMMAND, mode, *address])) for mode in TO_COME}
 
 
 @pytest.mark.parametrize(("mode", "scenario"), CELLS)

@@ -149,7 +149,9 @@ class ModelServer:
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         try:
             await self._play(request, response, reply.parts)
-        except (asyncio.CancelledError, ConnectionResetError):
+        except ConnectionResetError:
+            self.left += 1
+        except asyncio.CancelledError:
             self.left += 1
             raise
         return response
