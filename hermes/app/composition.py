@@ -81,6 +81,7 @@ from hermes.services.commands.service import CommandService
 from hermes.services.event_hub import EventHub
 from hermes.services.keys import KeyService
 from hermes.services.outbox import OutboxService
+from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
 from hermes.services.sessions import SessionService
 from hermes.storage.lmdb_engine import LmdbEngine
@@ -95,6 +96,7 @@ from hermes.system.crash_point import reach
 from hermes.system.random_id import new_session_id
 
 _GRACE_S = 1.0
+_DAY_S = 86_400.0
 
 
 @asynccontextmanager
@@ -197,6 +199,12 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "resets": are_there_resets(config.session_reset),
             "config_empty": config_empty,
         }
+        retention = SessionRetention(
+            journal,
+            erase=sessions.erase,
+            has_processes=lambda root: any(view.ended_at is None for view in processes.front.views(root)),
+            clock=wall_clock.wall,
+        )
         operations = DaemonOperations(
             engine=engine,
             journal=journal,
@@ -207,7 +215,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             facts=facts,
             turns=agent.runner.counts,
             model_health=agent.health.facts,
-            search_index=search.progress,
+            search=search,
+            retention=retention,
             clock=wall_clock.wall,
             check_config=partial(preflight, home, environ),
             sandbox=sandbox.status,
@@ -301,8 +310,11 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             _end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox")
         )
         if boot_record is not None:
-            retention = output_retention(config, folders, sessions.conversation, processes.front)
-            servers.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
+            outputs = output_retention(config, folders, sessions.conversation, processes.front)
+            servers.push_async_callback(_end, asyncio.create_task(outputs.run(), name="output retention"))
+            if config.sessions.auto_prune:
+                pruning = retention.run(config.sessions.retention_days * _DAY_S)
+                servers.push_async_callback(_end, asyncio.create_task(pruning, name="session retention"))
         if adapters:
             watch = make_watch(chat_services, sessions=sessions, processes=processes.front, operations=operations)
             back = banner(boot_record.boot, config) if boot_record is not None else ""

@@ -20,13 +20,16 @@ from hermes.app.notify import Notifier
 from hermes.app.reload import Reloaded
 from hermes.config.platforms import PLATFORMS
 from hermes.domain.errors import BadInputError, ConfigError, HermesError
+from hermes.domain.ids import SessionId
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
 from hermes.ports.operations import Operations
-from hermes.ports.search import IndexProgress
+from hermes.ports.search import Findings
 from hermes.ports.storage import Engine, Transaction
+from hermes.services.retention import SessionRetention
+from hermes.services.search import SearchService
 from hermes.supervision.root import Children
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
@@ -48,7 +51,8 @@ class DaemonOperations(Operations):
         stop: StopSwitch,
         facts: Mapping[str, Any],
         turns: Callable[[], Mapping[str, int]],
-        search_index: Callable[[], IndexProgress | None],
+        search: SearchService,
+        retention: SessionRetention,
         clock: Clock,
         check_config: Callable[[], object],
         model_health: Callable[[], Mapping[str, Any]] = dict,
@@ -65,7 +69,8 @@ class DaemonOperations(Operations):
         self._facts = facts
         self._turns = turns
         self._model_health = model_health
-        self._search_index = search_index
+        self._search = search
+        self._retention = retention
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -130,6 +135,12 @@ class DaemonOperations(Operations):
     async def verify(self) -> list[str]:
         return await asyncio.to_thread(self._verify)
 
+    async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
+        return await self._search.search(query, limit=limit, since=since)
+
+    async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
+        return await self._retention.prune(older_than_s, dry_run=dry_run)
+
     def ready(self) -> str:
         return self._not_ready
 
@@ -160,7 +171,7 @@ class DaemonOperations(Operations):
 
     def _index_progress(self) -> dict[str, Any] | None:
         """Return the progress of the search index; None before the first search."""
-        index = self._search_index()
+        index = self._search.progress()
         if index is None:
             return None
         return {"indexed": index.indexed, "total": index.total, "building": index.building}

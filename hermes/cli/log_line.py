@@ -85,10 +85,16 @@ def joined(line: LogLine, more: str) -> LogLine:
     )
 
 
+def parse_span(text: str) -> float | None:
+    """Return the seconds that `30s`, `10m`, `2h` or `3d` means; None for anything else."""
+    span = _SPAN.fullmatch(text)
+    return None if span is None else float(span[1]) * _UNITS[span[2]]
+
+
 def parse_since(text: str, now: float) -> float:
     """Return the time that `10m`, `2h` (ago), `2026-01-02` or `2026-01-02T03:04` means. Raises ValueError."""
-    if span := _SPAN.fullmatch(text):
-        return now - float(span[1]) * _UNITS[span[2]]
+    if (span_s := parse_span(text)) is not None:
+        return now - span_s
     try:
         return datetime.fromisoformat(text).astimezone().timestamp()
     except ValueError:

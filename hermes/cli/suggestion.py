@@ -76,8 +76,8 @@ MEANINGS: Final = {
     "commands": "`hermes --help` lists the commands",
     "-v": "`hermes --version` prints the version",
     **dict.fromkeys(("remove", "rm"), "`hermes sessions` lists sessions; `hermes --help` shows how to remove one"),
-    **dict.fromkeys(("move", "mv", "rename"), "type /title TEXT in `hermes chat`"),
-    **dict.fromkeys(("grep", "find", "search"), "ask the agent, or type /sessions in `hermes chat`"),
+    **dict.fromkeys(("move", "mv", "rename", "title"), "`hermes sessions rename ID TITLE` sets the title"),
+    **dict.fromkeys(("grep", "find", "search"), "`hermes sessions search TEXT` searches all messages"),
     **dict.fromkeys(("metrics", "stats"), "`hermes storage stats` measures the store, `hermes status` the daemon"),
     **dict.fromkeys(("exec", "shell"), _CHAT),
     **dict.fromkeys(("permissions", "allow"), "`hermes approve ID` approves a request, `hermes grants` lists grants"),
@@ -88,9 +88,6 @@ MEANINGS: Final = {
         ("snapshot", "dump", "save"), "`hermes backup FILE` saves everything, `hermes export ID` one session"
     ),
     **dict.fromkeys(("who", "users", "whoami"), "`hermes pairing list` lists people, `hermes keys list` API keys"),
-    "sessions export": "`hermes export SESSION` exports a session",
-    "sessions rename": "type /title TEXT in `hermes chat`",
-    "sessions search": "ask the agent, or type /sessions in `hermes chat`",
 }
 
 

@@ -150,6 +150,8 @@ class SessionsConfig:
     max_waiting: int = setting(10_000, least=1, most=10_000_000, live=True)
     max_live: int = setting(20_000, least=1, most=10_000_000, live=True)
     memory_limit_mb: int = setting(0, least=0, most=16_777_216, live=True)
+    auto_prune: bool = setting(False)
+    retention_days: float = setting(90.0, least=0.01, most=36_500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

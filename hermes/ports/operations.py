@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from hermes.domain.ids import SessionId
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
+from hermes.ports.search import Findings
 
 
 class Operations(Protocol):
@@ -21,6 +23,12 @@ class Operations(Protocol):
 
     async def verify(self) -> list[str]:
         """Return the problems of the store; empty if there are none."""
+
+    async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
+        """Search the messages of all sessions."""
+
+    async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
+        """Delete conversations that were not used for that long. Return one session of each."""
 
     def ready(self) -> str:
         """Return why the daemon cannot take work; empty if it can."""

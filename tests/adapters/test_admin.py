@@ -525,3 +525,28 @@ async def test_named_keys_are_created_listed_and_revoked(admin: aiohttp.ClientSe
     assert await post(admin, "/keys/ci/revoke") == (200, {"revoked": "ci"})
     assert (await get(admin, "/keys"))["keys"][0]["state"] == "revoked"
     assert (await post(admin, "/keys/nobody/revoke"))[0] == 404
+
+
+async def test_operator_renames_searches_and_prunes(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+    world.desk.sessions[SessionId("s1")] = a_session("s1")
+    async with admin.post("/sessions/s1/title", json={"title": "Taxes"}) as response:
+        assert response.status == 200
+    async with admin.post("/sessions/s1/title", json={"title": ""}) as response:
+        assert response.status == 400
+    found = await get(admin, "/search?q=x")
+    assert found == {"hits": [], "indexed_percent": 100}
+    for wrong in ("/search", "/search?q=x&since=soon"):
+        async with admin.get(wrong) as response:
+            assert response.status == 400
+    async with admin.post("/sessions/prune", json={"older_than_s": 60, "dry_run": True}) as response:
+        assert await response.json() == {"sessions": ["s1"], "dry_run": True}
+    assert world.operations.pruned == [(60, True)]
+    for body in ({}, {"older_than_s": 0}, {"older_than_s": True}, {"older_than_s": 1, "dry_run": 1}):
+        async with admin.post("/sessions/prune", json=body) as response:
+            assert response.status == 400
+
+
+async def test_operator_sees_what_runs(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+    found = await get(admin, "/running")
+    assert found["sessions"] == []
+    assert all(process["running"] for process in found["processes"])

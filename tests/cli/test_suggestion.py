@@ -40,7 +40,7 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
         (["skills"], "does not have this"),
         (["top"], "`hermes status`"),
         (["settings"], "`hermes config set KEY VALUE`"),
-        (["sessions", "export", "x"], "`hermes export SESSION`"),
+        (["search", "x"], "`hermes sessions search TEXT`"),
         (["sesions"], "did you mean sessions?"),
         (["statsu"], "did you mean status?"),
     ],

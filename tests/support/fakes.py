@@ -35,6 +35,8 @@ from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.usage import Usage
+from hermes.ports.search import Findings
+from hermes.search.index import Hit
 
 NOW = 1_800_000_000.0
 
@@ -406,6 +408,15 @@ class FakeOperations:
         self.backups: list[Path] = []
         self.stop_reasons: list[str] = []
         self.trouble: HermesError | None = None
+        self.pruned: list[tuple[float, bool]] = []
+        self.hits: list[Hit] = []
+
+    async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
+        return Findings(hits=[hit for hit in self.hits if query in hit.snippet][:limit])
+
+    async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
+        self.pruned.append((older_than_s, dry_run))
+        return [SessionId("s1")]
 
     def actors(self) -> list[ActorView]:
         actor = ActorView(

@@ -19,6 +19,7 @@ from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, open_stream
+from hermes.adapters.http.field import short_text
 from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import Service, json_response, remember_session
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 Change = Callable[[SessionId, str], Awaitable[Session]]
 _MAX_REASON = 500
 _TRACED = 20  # messages
+_MAX_TITLE = 200
+_HITS = 20
 _PREVIEW = 200  # characters
 
 
@@ -68,9 +71,15 @@ class OperatorApi:
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
             (web.post("/reload", self.reload), "Reload the configuration and apply what can change now"),
             (web.get("/sessions", self._sessions.recent), "Sessions, last active first; ?limit=N, ?after=ID"),
+            (
+                web.post("/sessions/prune", self.prune),
+                'Delete unused conversations; {"older_than_s": 7776000, "dry_run": false}',
+            ),
+            (web.get("/search", self.search), "Search all messages; ?q=TEXT, ?limit=N, ?since=SECONDS"),
             (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
             (web.delete("/sessions/{id}", self._sessions.erase), "Erase a session and its messages"),
             (web.get("/sessions/{id}/why", self.why), "Explain the state of a session"),
+            (web.post("/sessions/{id}/title", self.rename), 'Set its title; {"title": ...}'),
             (web.post("/sessions/{id}/stop", self.stop_turn), 'Stop its running turn, or the turn "turn_id"'),
             (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message starts a new one"),
             (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
@@ -168,6 +177,32 @@ class OperatorApi:
         )
         remember_session(request, session.id)
         return json_response({"session": presentation.session(session)})
+
+    async def rename(self, request: web.Request) -> web.Response:
+        title = short_text((await self._object(request)).get("title"), "title", most=_MAX_TITLE)
+        session = await self._service.sessions.prefer(
+            parameter.session_in_path(request), "title", title, "the operator set the title"
+        )
+        remember_session(request, session.id)
+        return json_response({"session": presentation.session(session)})
+
+    async def search(self, request: web.Request) -> web.Response:
+        limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES) or _HITS
+        query = short_text(request.query.get("q"), "q", most=_MAX_REASON)
+        since = _seconds(request.query.get("since"))
+        return json_response(
+            presentation.findings(await self._service.operations.search(query, limit=limit, since=since))
+        )
+
+    async def prune(self, request: web.Request) -> web.Response:
+        body = await self._object(request)
+        older_than_s, dry_run = body.get("older_than_s"), body.get("dry_run", False)
+        if not isinstance(older_than_s, int | float) or isinstance(older_than_s, bool) or not older_than_s > 0:
+            raise BadInputError("older_than_s must be a number of seconds.", param="older_than_s")
+        if not isinstance(dry_run, bool):
+            raise BadInputError("dry_run must be true or false.", param="dry_run")
+        pruned = await self._service.operations.prune(older_than_s, dry_run=dry_run)
+        return json_response({"sessions": pruned, "dry_run": dry_run})
 
     def _changing(self, change: Change) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
@@ -276,6 +311,13 @@ class OperatorApi:
         if not isinstance(body, dict):
             raise BadInputError("The body must be a JSON object.")
         return body
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise BadInputError("since must be a time in seconds.", param="since") from None
 
 
 def _reason_in(body: dict[str, Any]) -> str:

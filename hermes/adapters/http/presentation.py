@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes.domain.read.trace import TraceLine
     from hermes.domain.read.views import SessionView, StoredMessage
     from hermes.domain.session.state import Session, Turn
+    from hermes.ports.search import Findings
 
 JsonObject = dict[str, Any]
 
@@ -86,6 +87,14 @@ def running(session: Session, preview: str) -> JsonObject:
         "turn_id": session.turn.id if session.turn else None,
         "queued": len(session.queue),
     }
+
+
+def findings(found: Findings) -> JsonObject:
+    hits = [
+        {"session_id": hit.session, "seq": hit.seq, "at": hit.at, "role": hit.role, "snippet": hit.snippet}
+        for hit in found.hits
+    ]
+    return {"hits": hits, "indexed_percent": 100 if found.index is None else found.index.percent}
 
 
 def waiting(turn: Turn) -> JsonObject:

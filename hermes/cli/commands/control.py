@@ -82,6 +82,10 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(compress)
     compress.add_argument("topic", nargs="*", metavar="TOPIC", help="what the summary should focus on")
+    declare_delete(commands)
+
+
+def declare_delete(commands: Commands) -> None:
     delete = commands.add(
         "delete",
         _delete,

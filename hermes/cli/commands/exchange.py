@@ -32,7 +32,7 @@ _SESSION = "20260102_030405_1a2b3c4d"
 _STDIN = "-"
 
 
-def add_commands(commands: Commands) -> None:
+def declare_export(commands: Commands) -> None:
     export = commands.add(
         "export",
         _export,
@@ -50,6 +50,10 @@ def add_commands(commands: Commands) -> None:
     export.add_argument(
         "--exact", action="store_true", help="export this exact session, without predecessors and successors"
     )
+
+
+def add_commands(commands: Commands) -> None:
+    declare_export(commands)
     take_in = commands.add(
         "import",
         _import,

@@ -7,15 +7,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.answered import reads_records
+from hermes.cli.commands.control import declare_delete
+from hermes.cli.commands.exchange import declare_export
+from hermes.cli.commands.session_upkeep import add_subcommands
 from hermes.cli.output import ago, count, moment, one_line, print_table, print_text, printable, shortened
-from hermes.cli.parser import add_session, positive, whole
+from hermes.cli.parser import Commands, add_session, positive, whole
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
     from hermes.cli.answered import Answer
-    from hermes.cli.parser import ArgumentParser, Commands
+    from hermes.cli.parser import ArgumentParser
     from hermes.cli.session_lookup import Records
 
 _SESSIONS = 50
@@ -32,8 +35,28 @@ def add_commands(commands: Commands) -> None:
         examples="  hermes sessions\n  hermes sessions --waiting\n  hermes sessions --limit 5 --json",
         json=True,
     )
-    _add_limit(sessions, f"how many to list (default: {_SESSIONS})")
-    sessions.add_argument("--waiting", action="store_true", help="only sessions that wait for a person's answer")
+    actions = Commands(sessions, required=False)
+    listed = actions.add("list", list_sessions, "List stored sessions, the last active first.", json=True)
+    for parser in (sessions, listed):
+        _add_limit(parser, f"how many to list (default: {_SESSIONS})")
+        parser.add_argument("--waiting", action="store_true", help="only sessions that wait for a person's answer")
+    for each in (actions, commands):
+        declare_show(each)
+    add_subcommands(actions)
+    declare_export(actions)
+    declare_delete(actions)
+    why = commands.add(
+        "why",
+        _why,
+        "Explain why a session is in its current state.",
+        examples=f"  hermes why {_SESSION}\n  hermes why -",
+        json=True,
+    )
+    add_session(why)
+    _add_exact(why)
+
+
+def declare_show(commands: Commands) -> None:
     shows = commands.add(
         "show",
         _show,
@@ -43,18 +66,11 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(shows)
     shows.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages to show (default: 10)")
-    why = commands.add(
-        "why",
-        _why,
-        "Explain why a session is in its current state.",
-        examples=f"  hermes why {_SESSION}\n  hermes why -",
-        json=True,
-    )
-    add_session(why)
-    for parser in (shows, why):
-        parser.add_argument(
-            "--exact", action="store_true", help="show this exact session, do not follow its successor"
-        )
+    _add_exact(shows)
+
+
+def _add_exact(parser: ArgumentParser) -> None:
+    parser.add_argument("--exact", action="store_true", help="show this exact session, do not follow its successor")
 
 
 def _add_limit(parser: ArgumentParser, about: str) -> None:

@@ -1,0 +1,37 @@
+"""Search of the messages without a daemon, under the lock of the home."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from hermes.config.home import check_store, has_store, lock
+from hermes.domain.errors import HomeError
+
+if TYPE_CHECKING:
+    from hermes.config.home import Home
+
+
+def search_store(home: Home, query: str, *, limit: int, since: float | None) -> dict[str, Any]:
+    """Return hits as the daemon does. Brings the index up to date first."""
+    from hermes.adapters.http import presentation
+    from hermes.services.search import SearchService
+    from hermes.storage.lmdb_engine import LmdbEngine
+
+    if not has_store(home):
+        raise HomeError(f"nothing is stored in {home.data_dir} yet")
+    check_store(home)
+    with lock(home):
+        engine = LmdbEngine.open(home.store_dir, made_before=True)
+
+        async def search() -> dict[str, Any]:
+            service = SearchService(home.data_dir / "index", engine=engine, wait_s=60.0)
+            try:
+                return presentation.findings(await service.search(query, limit=limit, since=since))
+            finally:
+                await service.stop()
+
+        try:
+            return asyncio.run(search())
+        finally:
+            engine.close()
