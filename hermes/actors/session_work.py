@@ -81,6 +81,7 @@ def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) ->
         role=role_of_turn(session),
         by=session.turn.by,
         instructions=transcript.instructions,
+        chat=f"{session.place.platform}:{session.place.chat}" if session.place is not None else "",
     )
 
 

@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.domain.usage import Usage
+from hermes.domain.usage import Price, Usage
 from hermes.domain.values import dataclass
 
 MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """Prices in US dollars per million tokens."""
-
-    input: float = 0.0
-    cached_input: float | None = None  # None: same as input
-    output: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,20 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hermes.agent.accounting import Price, costed
+from hermes.agent.accounting import costed
 from hermes.agent.chat_message import MEDIA_TOKENS, encode, read, total_tokens
 from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.image_policy import ImagePolicy, ShownMessages, sees
 from hermes.agent.ledger import Ledger
 from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
 from hermes.agent.models.failure import failure
+from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
 from hermes.agent.tool_call_parser import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
 from hermes.agent.tool_step import Folders
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
-from hermes.domain.events import Notice, TextDelta, TextReset
+from hermes.domain.events import Notice, ReasoningDelta, TextDelta, TextReset
 from hermes.domain.ids import TurnId
 from hermes.domain.message import EncodedMessage
+from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
 from hermes.domain.session.note import step_limit
 from hermes.domain.turn_failure import Failure, FailureKind
@@ -49,12 +51,13 @@ class TurnEnvironment(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinkingSettings:
-    context_window: int
     max_replies: int
     compression: CompressionSettings
     compress: bool = True
-    price: Price = Price()  # of the configured model; also used for its fallbacks
     vision: str = "auto"  # send images: auto, always or never
+    reasoning: str = ""  # effort, unless the conversation chose one
+    terms: Callable[[str, str], ModelTerms]  # of a provider's model
+    choice: Callable[[str, str], ModelChoice] = lambda text, _: ModelChoice(model=text)  # of preference and chat
 
 
 class ModelStep:
@@ -79,7 +82,7 @@ class ModelStep:
     async def answer(
         self,
         job: ModelJob,
-        chain: Sequence[Model],
+        models: ModelSet,
         caller: ModelChain,
         said: list[str],
         retried: Callable[[RetryReport], None] = lambda _: None,
@@ -92,14 +95,17 @@ class ModelStep:
         prompt = job.prompt
         if prompt is None:
             prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
-        chosen, wanted_name = _chosen(job.preferences.model, chain)
+        choice = self.settings.choice(job.preferences.model, job.chat)
+        chain = models.chain_for(choice)
+        chosen, wanted_name = _chosen(choice, chain)
         request = self._request(job, prompt, workshop.toolbox.schemas(job.platform, job.role), wanted_name)
         size_bytes = sum(map(len, request.messages)) + len(request.tools)
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
+        terms = self.settings.terms(chain[first].provider, name)
         shown = await self._shown(request, name)
         size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # their encoded size does not count
-        if self.settings.compress and await self._overflows(shown.messages, size_bytes):
+        if self.settings.compress and await self._overflows(shown.messages, size_bytes, terms.context_window):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
         self._moved.pop(job.turn, None)
 
@@ -151,9 +157,8 @@ class ModelStep:
             return propose_all(tool_calls, toolbox, context, cut=cut)
         return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
 
-    async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int) -> bool:
+    async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int, window: int) -> bool:
         """Return whether the request exceeds the window. Count tokens only if it has many bytes."""
-        window = self.settings.context_window
         if size_bytes // BYTES_PER_TOKEN <= window:
             return False
         return await asyncio.to_thread(total_tokens, messages) > window
@@ -168,7 +173,7 @@ class ModelStep:
             options=job.options,
             tools=b"" if job.last else tools,
             model=model,
-            reasoning=job.preferences.reasoning,
+            reasoning=job.preferences.reasoning or self.settings.reasoning,
         )
 
     def _listener(self, job: ModelJob, said: list[str], retried: Callable[[RetryReport], None]) -> ReplyListener:
@@ -185,6 +190,7 @@ class ModelStep:
 
         return ReplyListener(
             text=heard,
+            reasoning=lambda text: publish(ReasoningDelta(session=session, turn=turn, text=text)),
             reset=reset,
             trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
             retried=lambda retry: retried(_retry_report(job, retry)),
@@ -197,7 +203,8 @@ class ModelStep:
         proposed: Proposed,
         size_bytes: int,
     ) -> ModelReport:
-        usage = costed(reply.done.usage, self.settings.price)
+        terms = self.settings.terms(reply.reasoning.provider, reply.reasoning.model)
+        usage = costed(reply.done.usage, terms.price)
         self._ledger.add(usage, guest=_guest(job))
         text = reply.text or (
             "" if proposed.calls else f"Stopped after {self.settings.max_replies} steps without an answer."
@@ -207,24 +214,26 @@ class ModelStep:
             turn=job.turn,
             attempt=job.attempt,
             replies=job.replies,
-            message=_assistant(text, proposed.messages),
+            message=_assistant(text, proposed.messages, reply.reasoning),
             text=text,
             model=reply.done.model,
             finish_reason="length" if job.last else reply.done.finish_reason,
             usage=usage,
             calls=proposed.calls,
             context_tokens=tokens,
-            context_full=self.settings.compress and self._is_full(tokens),
+            context_full=self.settings.compress and self._is_full(tokens, terms.context_window),
             waited_s=reply.waited_s,
         )
 
-    def _is_full(self, tokens: int) -> bool:
-        window = self.settings.context_window
+    def _is_full(self, tokens: int, window: int) -> bool:
         return is_due(prompt_tokens=tokens, context_window=window, max_output=0, settings=self.settings.compression)
 
 
-def _chosen(name: str, chain: Sequence[Model]) -> tuple[int, str]:
+def _chosen(choice: ModelChoice, chain: Sequence[Model]) -> tuple[int, str]:
     """Return the place in the chain to start at, and the model name for the first model if it is not its own."""
+    name = choice.model
+    if choice.provider:
+        return 0, name
     others = [model.name for model in chain[1:]]
     return (others.index(name) + 1, "") if name in others and name != chain[0].name else (0, name)
 
@@ -243,11 +252,11 @@ def with_instructions(prompt: EncodedMessage, instructions: EncodedMessage) -> E
     return _system(f"{read(prompt).text}\n\n{read(instructions).text}") if instructions else prompt
 
 
-def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessage:
+def _assistant(text: str, tool_calls: Sequence[dict[str, Any]], reasoning: Reasoning) -> EncodedMessage:
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if tool_calls:
         message["tool_calls"] = list(tool_calls)
-    return encode(message)
+    return encode({**message, **fields_of(reasoning)})  # last: it is cut off there
 
 
 def _retry_report(job: ModelJob, retry: Retry) -> RetryReport:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from loguru import logger
@@ -16,6 +16,7 @@ from loguru import logger
 from hermes.agent.model_step import ModelStep, not_thought
 from hermes.agent.models.chain import ModelChain
 from hermes.agent.models.health import ModelHealth
+from hermes.agent.models.model_set import ModelSet
 from hermes.agent.models.slots import Slots
 from hermes.agent.summariser import Summariser
 from hermes.agent.tool_step import ToolStep, not_acted
@@ -39,7 +40,7 @@ class _Piece(Work):
 
     __slots__ = ("cancelled", "models", "said", "session", "task")
 
-    def __init__(self, session: SessionId, models: tuple[Model, ...]) -> None:
+    def __init__(self, session: SessionId, models: ModelSet) -> None:
         self.session = session
         self.models = models
         self.cancelled = False
@@ -59,7 +60,7 @@ class AgentRunner(Agent):
     def __init__(
         self,
         *,
-        models: Sequence[Model],
+        models: ModelSet,
         thinking: ModelStep,
         acting: ToolStep,
         summarising: Summariser,
@@ -68,7 +69,7 @@ class AgentRunner(Agent):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         health: ModelHealth | None = None,
     ) -> None:
-        self._models = tuple(models)
+        self._models = models
         self._thinking = thinking
         self._acting = acting
         self._summarising = summarising
@@ -116,13 +117,17 @@ class AgentRunner(Agent):
             report,
         )
 
+    @property
+    def first_model(self) -> Model:
+        return self._models.chain[0]
+
     def model_names(self) -> list[str]:
         """Return the models' names, first choice first."""
-        return [model.name for model in self._models]
+        return [model.name for model in self._models.chain]
 
-    def set_models(self, models: Sequence[Model]) -> None:
+    def set_models(self, models: ModelSet) -> None:
         """Replace the models for new work."""
-        old, self._models = self._models, tuple(models)
+        old, self._models = self._models, models
         self._release(old)
 
     def set_max_concurrent(self, most: int) -> None:
@@ -145,8 +150,7 @@ class AgentRunner(Agent):
             piece.cancel()
         while pending := {piece.task for piece in self._pieces} | self._closings:
             await asyncio.wait(pending)
-        for model in self._models:
-            await model.close()
+        await self._models.close()
 
     def _start(
         self,
@@ -181,11 +185,10 @@ class AgentRunner(Agent):
             logger.opt(exception=error).error("agent: could not deliver the report of {}", piece.task.get_name())
         self._release(piece.models)
 
-    def _release(self, models: tuple[Model, ...]) -> None:
+    def _release(self, models: ModelSet) -> None:
         """Close models that are no longer used."""
         if models is self._models or any(piece.models is models for piece in self._pieces):
             return
-        for model in models:
-            closing = asyncio.create_task(model.close(), name=f"close model {model.name}")
-            self._closings.add(closing)
-            closing.add_done_callback(self._closings.discard)
+        closing = asyncio.create_task(models.close(), name="close models")
+        self._closings.add(closing)
+        closing.add_done_callback(self._closings.discard)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from hermes.agent import summary
-from hermes.agent.accounting import Price, costed
+from hermes.agent.accounting import costed
 from hermes.agent.chat_message import total_tokens
 from hermes.agent.compression import FRUITFUL, CompressionPlan, CompressionSettings, carried, plan, saved
 from hermes.agent.ledger import Ledger
 from hermes.agent.models.chain import ModelChain, ReplyListener
+from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
 from hermes.agent.tool_step import Folders
 from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import SummaryJob, SummaryReport
@@ -24,11 +25,11 @@ from hermes.ports.given import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarySettings:
-    context_window: int
     compression: CompressionSettings
     model: str = ""  # empty: the conversation's own
-    price: Price = Price()
     timeout_s: float = 60.0  # for one summary, including retries
+    terms: Callable[[str, str], ModelTerms]  # of a provider's model
+    choice: Callable[[str], ModelChoice] = lambda text: ModelChoice(model=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +46,29 @@ class Summariser:
         self._ledger = ledger
         self._clock = clock
 
-    async def shorten(self, job: SummaryJob, chain: Sequence[Model], caller: ModelChain) -> SummaryReport:
+    async def shorten(self, job: SummaryJob, models: ModelSet, caller: ModelChain) -> SummaryReport:
         limit_s = self.settings.timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                return await self._shorten(job, chain, caller)
+                return await self._shorten(job, models, caller)
         except TimeoutError:
             return SummaryReport(problem=f"the summary took longer than {limit_s:g} s")
 
-    async def _shorten(self, job: SummaryJob, chain: Sequence[Model], caller: ModelChain) -> SummaryReport:
+    async def _shorten(self, job: SummaryJob, models: ModelSet, caller: ModelChain) -> SummaryReport:
         settings = self.settings
+        choice = settings.choice(settings.model or job.preferences.model)
+        chain = models.chain_for(choice)
+        window = settings.terms(chain[0].provider, choice.model or chain[0].name).context_window
         planned = await asyncio.to_thread(
             plan,
             job.messages,
-            context_window=settings.context_window,
+            context_window=window,
             settings=settings.compression,
             focus=job.focus,
         )
         if planned is None:
             return SummaryReport(problem="there is too little to save: nearly everything must be kept")
-        made = await self._summary(planned, job, chain, caller)
+        made = await self._summary(planned, job, caller, chain=chain, model=choice.model, window=window)
         if isinstance(made, Failure):
             return SummaryReport(problem=f"the summary failed: {made.message}")
         if planned.middle and not made.text:
@@ -80,9 +84,15 @@ class Summariser:
         return carried(planned, text, todo=todo_text(self._folders.of(job.root)), at=self._clock())
 
     async def _summary(
-        self, planned: CompressionPlan, job: SummaryJob, chain: Sequence[Model], caller: ModelChain
+        self,
+        planned: CompressionPlan,
+        job: SummaryJob,
+        caller: ModelChain,
+        *,
+        chain: Sequence[Model],
+        model: str,
+        window: int,
     ) -> _Summary | Failure:
-        window = self.settings.context_window
         text, usage, name = planned.previous_summary, Usage(), ""
         for part in await asyncio.to_thread(summary.parts, planned, context_window=window):
             messages = summary.summary_request(
@@ -92,12 +102,12 @@ class Summariser:
                 today=datetime.fromtimestamp(self._clock(), UTC).date(),
                 context_window=window,
             )
-            model = self.settings.model or job.preferences.model
             request = ModelRequest(session=job.session, messages=messages, model=model)
             reply = await caller.ask(chain, request, ReplyListener())
             if isinstance(reply, Failure):
                 return reply
-            spent = costed(reply.done.usage, self.settings.price)
+            terms = self.settings.terms(reply.reasoning.provider, reply.reasoning.model)
+            spent = costed(reply.done.usage, terms.price)
             self._ledger.add(spent)
             text, usage, name = summary.cleaned(reply.text), usage + spent, reply.done.model
         return _Summary(text=text, usage=usage, model=name)

@@ -38,7 +38,6 @@ from hermes.app.factories.agent import (
     Prepared,
     folders_of,
     make_agent,
-    make_models,
     output_retention,
     prepare_turn,
 )
@@ -53,6 +52,7 @@ from hermes.app.factories.chat import (
     tell_left,
 )
 from hermes.app.factories.media import make_reception
+from hermes.app.factories.models import make_models
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.processes import NAME as PROCESSES
 from hermes.app.factories.processes import ProcessParts, announce, from_thread, open_processes
@@ -194,7 +194,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
 
         facts: dict[str, Any] = {
             "home": str(home.data_dir),
-            "model": models[0].name,
+            "model": models.chain[0].name,
             "epoch": engine.epoch,
             "resets": are_there_resets(config.session_reset),
             "config_empty": config_empty,
@@ -227,7 +227,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             clock=wall_clock.wall,
             models=agent.runner.model_names,
             personalities=lambda: tuple(PERSONALITIES),
-            context_window=lambda: agent.thinking.settings.context_window,
+            context_window=agent.context_window,
             processes=processes.front,
             restart=operations.request_restart,
             prompt_files=TrustedPromptFiles(config, home, folders),
@@ -303,7 +303,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         reach("start: ready")
         logger.info(
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
-            __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
+            __version__, os.getpid(), home.data_dir, models.chain[0].name, facts.get("address", "off"),
         )  # fmt: skip
         servers.push_async_callback(_end, asyncio.create_task(operations.pulse(sessions.round_trip), name="pulse"))
         servers.push_async_callback(

@@ -13,8 +13,10 @@ from loguru import logger
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.reset_scheduler import PolicyChanged
+from hermes.agent.models.model_set import ModelSet
 from hermes.app.directory_configuration import DirectoryConfiguration, directory_settings
-from hermes.app.factories.agent import AgentParts, make_models, process_settings
+from hermes.app.factories.agent import AgentParts, process_settings
+from hermes.app.factories.models import make_models
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.resets import are_there_resets, reset_settings
 from hermes.app.operations import DaemonOperations
@@ -25,7 +27,6 @@ from hermes.config.home import Home
 from hermes.config.log import configure_logging
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
-from hermes.ports.agent import Model
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
 from hermes.supervision.root import Children, RootActor, ShutDown
@@ -81,13 +82,13 @@ class Daemon:
                 raise
             return self._apply(new, models, secrets)
 
-    def _apply(self, new: Config, models: tuple[Model, ...], secrets: dict[str, str]) -> Reloaded:
+    def _apply(self, new: Config, models: ModelSet, secrets: dict[str, str]) -> Reloaded:
         applied, later = Config.reloadable_changes(self.config, new)
         files = rewritten(self.secrets, secrets, dict.fromkeys((*applied, *later)))
         self.secrets = in_force(self.secrets, secrets)
         if any(name.startswith("model.") for name in (*applied, *files.applied)):
             self.agent.runner.set_models(models)
-            self.facts["model"] = models[0].name
+            self.facts["model"] = models.chain[0].name
         self.agent.configure(new)
         if "log.level" in applied:
             configure_logging(new.log, self.home)

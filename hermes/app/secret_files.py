@@ -49,7 +49,7 @@ def in_force(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, s
 def _in_use(home: Home, config: Config, environ: Mapping[str, str]) -> dict[str, str]:
     asks_for_key = config.api.enabled and given_api_key(environ) is None
     return {
-        "model.api_key_file": config.model.api_key_file if config.model.provider == "openai" else "",
+        "model.api_key_file": config.model.api_key_file if config.model.is_remote else "",
         "api.key_file": str(api_key_path(home, config)) if asks_for_key else "",
         "telegram.token_file": config.telegram.token_file if config.telegram.enabled else "",
         "slack.tokens_file": config.slack.tokens_file if config.slack.enabled else "",

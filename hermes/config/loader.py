@@ -18,6 +18,7 @@ from hermes.config.file import (
     read_config_file,
     read_config_text,
 )
+from hermes.config.model_settings import ModelConfig
 from hermes.config.schema import RETIRED, Value
 from hermes.config.secret import Secret, ensure_api_key
 from hermes.config.settings import (
@@ -26,7 +27,6 @@ from hermes.config.settings import (
     ApiConfig,
     Config,
     LogConfig,
-    ModelConfig,
     SessionsConfig,
     Setting,
     ShutdownConfig,
@@ -154,7 +154,7 @@ def _unknown_variables(environ: Mapping[str, str], config: Config) -> list[str]:
     Other variables may start with HERMES_ as well: for a service called hermes, Kubernetes sets
     HERMES_SERVICE_HOST and HERMES_PORT_8642_TCP in every pod.
     """
-    mine = {*_BY_VARIABLE, *_RETIRED_VARIABLES, *_NOT_SETTINGS, config.model.api_key_env}
+    mine = {*_BY_VARIABLE, *_RETIRED_VARIABLES, *_NOT_SETTINGS, *config.model.key_variables}
     problems = []
     for variable in sorted(environ):
         section, _, key = variable.removeprefix(_PREFIX).partition("_")
@@ -175,9 +175,13 @@ def _contradictions(config: Config, found: Mapping[str, FoundValue]) -> list[str
             f"{where}: shutdown.drain_s ({config.shutdown.drain_s:g}) must not be greater than "
             f"shutdown.timeout_s ({config.shutdown.timeout_s:g})"
         )
-    if config.model.provider == "openai" and not config.model.name:
+    model = config.model
+    if model.entry is not None and not model.name:
         where = _where(found, "model.name", "model.provider")
-        problems.append(f"{where}: model.name must be set when model.provider is openai")
+        problems.append(f"{where}: model.name must be set when model.provider is {model.provider}")
+    if model.entry is not None and not (model.base_url or model.entry.base_url):
+        where = _where(found, "model.base_url", "model.provider")
+        problems.append(f"{where}: model.base_url must be set when model.provider is {model.provider}")
     return problems
 
 

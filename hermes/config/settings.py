@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from hermes.config.model_settings import AuxiliaryConfig, ModelConfig, base_url_complaint
 from hermes.config.platforms import PLATFORMS
 from hermes.config.platforms.entry import PlatformSettings
 from hermes.config.platforms.slack import SlackConfig
 from hermes.config.platforms.telegram import TelegramConfig
 from hermes.config.reset_override import complaint_about, complaint_about_all
 from hermes.config.schema import Rule, Value, host_complaint, setting
-from hermes.config.secret import Secret, read_secret_file, usable
+from hermes.config.secret import Secret, usable
 from hermes.config.time_zone import zone_complaint
 from hermes.config.toolset import complaint_about_tool
 from hermes.domain.errors import ConfigError
@@ -34,12 +34,6 @@ _INSTANT_S = 0.01
 _MAX_USD = 1_000_000.0
 
 
-def _base_url_complaint(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
-        return "must be an address like https://host/v1"
-    return "must not contain a password; use api_key_env or api_key_file" if "@" in text else ""
-
-
 def _variable_complaint(text: str) -> str:
     if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
         return ""
@@ -52,43 +46,6 @@ def _origin_complaint(text: str) -> str:
         if re.fullmatch(r"https?://[^\s/*@]+", text)
         else "must be origins like https://app.example, without a path"
     )
-
-
-def _fallback_complaint(text: str) -> str:
-    shape = r"[^\s@]+(@https?://[^\s/@]+(/[^\s#]*)?(#[A-Za-z_][A-Za-z0-9_]*)?)?"
-    return "" if re.fullmatch(shape, text) else "must be MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE_WITH_THE_KEY"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
-    provider: str = setting("offline", choices=("offline", "openai", "local"), live=True)
-    base_url: str = setting("", complaint=_base_url_complaint, live=True)
-    name: str = setting("", live=True)
-    api_key_env: str = setting("OPENAI_API_KEY", complaint=_variable_complaint, live=True)
-    api_key_file: str = setting("", path=True, live=True)
-    context_window: int = setting(128_000, least=256, most=100_000_000, live=True)
-    vision: str = setting("auto", choices=("auto", "always", "never"), live=True)
-    connect_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
-    idle_timeout_s: float = setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
-    fallbacks: tuple[str, ...] = setting((), complaint=_fallback_complaint, live=True)
-    price_input: float = setting(0.0, least=0, most=_MAX_USD, live=True)
-    price_cached_input: float = setting(0.0, least=0, most=_MAX_USD, live=True)
-    price_output: float = setting(0.0, least=0, most=_MAX_USD, live=True)
-
-    def api_key(self, environ: Mapping[str, str]) -> Secret | None:
-        """Read the key of the model. None if no source is set: the endpoint needs no key."""
-        if self.api_key_file:
-            return read_secret_file(Path(self.api_key_file), "model.api_key_file")
-        if not self.api_key_env:
-            return None
-        if not (value := environ.get(self.api_key_env, "").strip()):
-            raise ConfigError(
-                f"the model's key is missing: the environment variable {self.api_key_env} (model.api_key_env) is not "
-                "set; set it, or put the key into a file and set model.api_key_file; for an endpoint that "
-                'needs no key, set model.api_key_env to ""',
-                missing_variables=(self.api_key_env,),
-            )
-        return usable(value, f"the key in {self.api_key_env}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +82,7 @@ class MediaConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptionConfig:
-    base_url: str = setting("", complaint=_base_url_complaint)
+    base_url: str = setting("", complaint=base_url_complaint)
     model: str = setting("whisper-1")
     api_key_env: str = setting("", complaint=_variable_complaint)
     timeout_s: float = setting(60.0, least=1, most=3600)
@@ -296,6 +253,7 @@ class LogConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     model: ModelConfig = ModelConfig()
+    auxiliary: AuxiliaryConfig = AuxiliaryConfig()
     api: ApiConfig = ApiConfig()
     chat: ChatConfig = ChatConfig()
     telegram: TelegramConfig = TelegramConfig()

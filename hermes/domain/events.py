@@ -41,6 +41,15 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    """Reasoning of the model, which is not part of its answer."""
+
+    session: SessionId
+    turn: TurnId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextReset:
     """The answer was cut off and is asked for again: the text since the last tool call is void."""
 
@@ -137,6 +146,7 @@ class TurnAnswered:
     finish_reason: str
     usage: Usage
     calls: tuple[ClientCall, ...] = ()  # that the client runs
+    reasoning: str = ""  # of the model call that answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +193,7 @@ Event: TypeAlias = (
     TurnAccepted
     | TurnBegan
     | TextDelta
+    | ReasoningDelta
     | TextReset
     | CallBegan
     | CallProgress

@@ -21,3 +21,12 @@ class Usage:
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost_usd=self.cost_usd + other.cost_usd,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """Prices in US dollars per million tokens."""
+
+    input: float = 0.0
+    cached_input: float | None = None  # None: same as input
+    output: float = 0.0

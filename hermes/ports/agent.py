@@ -28,7 +28,7 @@ class ModelRequest:
     options: bytes = b"{}"  # JSON object of sampling options, passed on unchanged
     tools: bytes = b""  # JSON array, or empty
     model: str = ""  # model name at an endpoint that serves several; the configured one if empty
-    reasoning: str = ""  # reasoning effort, as the endpoint names it
+    reasoning: str = ""  # reasoning effort: none, minimal, low, medium, high or xhigh
 
     def for_another(self) -> ModelRequest:
         """Return this request for another model: without the model name."""
@@ -41,6 +41,13 @@ class ModelText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReasoning:
+    """Reasoning, which is not part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDone:
     """The model has finished. A stream that ends without this has failed."""
 
@@ -48,6 +55,7 @@ class ModelDone:
     model: str
     usage: Usage = Usage()
     tool_calls: tuple[Mapping[str, Any], ...] = ()
+    reasoning: tuple[Mapping[str, Any], ...] = ()  # items that the provider wants back with this message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +70,16 @@ class ModelStarted:
     """The model starts to work on this request."""
 
 
-ModelChunk: TypeAlias = ModelText | ModelQueued | ModelStarted | ModelDone
+ModelChunk: TypeAlias = ModelText | ModelReasoning | ModelQueued | ModelStarted | ModelDone
 
 
 class Model(Protocol):
     @property
     def name(self) -> str: ...
+    @property
+    def provider(self) -> str:
+        """Name of the provider; models of one provider fail together."""
+
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream the answer. Raises ModelError, whose failure kind tells if a retry can help."""
 

@@ -38,6 +38,7 @@ from hermes.domain.read.explain import explain
 from hermes.domain.read.lineage import Address
 from hermes.domain.read.turn_log import find_end, span_of
 from hermes.domain.read.views import SessionView
+from hermes.domain.reasoning import reasoning_of
 from hermes.domain.records import TurnFailed, TurnFinished
 from hermes.domain.session.builder import open_turns, suspension
 from hermes.domain.session.protocol import (
@@ -186,6 +187,7 @@ class SessionService(Archive, Sessions):
                     finish_reason=record.finish_reason,
                     usage=usage,
                     calls=client_calls(calls) if record.handed else (),
+                    reasoning=reasoning_of(record.message).text,
                 )
             case TurnFailed():
                 return TurnGaveUp(session=head.id, turn=turn, failure=record.failure)

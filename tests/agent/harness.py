@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,19 +14,24 @@ from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
 from hermes.agent.ledger import Ledger
 from hermes.agent.model_step import ModelStep, ThinkingSettings
+from hermes.agent.models.catalog import make_model
 from hermes.agent.models.chain import ModelChain
+from hermes.agent.models.key_pool import ApiKey
+from hermes.agent.models.model_set import ModelSet, ModelTerms
 from hermes.agent.models.slots import Slots
 from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
+from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.events import CallProgress, Event, Notice, TextDelta, TextReset
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.message import EncodedMessage
+from hermes.domain.provider import Provider
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport, ToolJob
 from hermes.domain.tool_call import Effect, Gate, Verdict
 from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.usage import Price, Usage
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.ports.hub import Subscription
@@ -67,6 +73,7 @@ class ScriptedModel:
 
     def __init__(self, *scripts: Script, name: str = "m") -> None:
         self.name = name
+        self.provider = "test"
         self.scripts = list(scripts)
         self.requests: list[ModelRequest] = []
         self.running = 0
@@ -162,6 +169,22 @@ async def workshop() -> SmallWorkshop:
     )
 
 
+def endpoint_model(provider: Provider, base_url: str, *, name: str, key: str | None = None, **changes: Any) -> Model:
+    keys = [ApiKey(value=key, source="TEST_KEY")] if key else []
+    fields: dict[str, Any] = {"clock": time.time, "keys": keys}
+    return make_model(provider, name=name, base_url=base_url, **(fields | changes))
+
+
+def chat_model(base_url: str, *, name: str = "fake", key: str | None = None, **changes: Any) -> Model:
+    """Return a model of a chat completions endpoint."""
+    return endpoint_model(PROVIDERS["custom"], base_url, name=name, key=key, **changes)
+
+
+async def heard(model: Model, request: ModelRequest) -> list[ModelChunk]:
+    """Return everything that a model streams."""
+    return [chunk async for chunk in model.stream(request)]
+
+
 # ---------------------------------------------------------------- jobs
 
 
@@ -194,6 +217,23 @@ def tool_job(name: str, arguments: dict[str, Any] | str, call: str = "c1") -> To
     )
 
 
+def terms(context_window: int, price: Price = Price()) -> Callable[[str, str], ModelTerms]:  # noqa: B008 - a value
+    return lambda _provider, _model: ModelTerms(context_window=context_window, price=price)
+
+
+def thinking_settings(
+    *,
+    context_window: int = 8000,
+    max_replies: int = 5,
+    compression: CompressionSettings = CompressionSettings(),  # noqa: B008 - a value
+    price: Price = Price(),  # noqa: B008
+    **changes: Any,
+) -> ThinkingSettings:
+    return ThinkingSettings(
+        max_replies=max_replies, compression=compression, terms=terms(context_window, price), **changes
+    )
+
+
 # ---------------------------------------------------------------- everything together
 
 
@@ -219,7 +259,7 @@ class AgentBench:
         self.folders = Folders(folder)
         self.ledger = Ledger(budget=budget, clock=lambda: NOW)
         compression = CompressionSettings()
-        self.settings = settings or ThinkingSettings(context_window=8000, max_replies=5, compression=compression)
+        self.settings = settings or thinking_settings(compression=compression)
         self.models = models
         self.thinking = ModelStep(
             settings=self.settings,
@@ -230,7 +270,7 @@ class AgentBench:
             sight=sight,
         )
         self.summarising = Summariser(
-            settings=SummarySettings(context_window=8000, compression=compression),
+            settings=SummarySettings(compression=compression, terms=terms(8000)),
             folders=self.folders,
             ledger=self.ledger,
             clock=lambda: NOW,
@@ -238,7 +278,7 @@ class AgentBench:
         self.acting = ToolStep(workshop=workshop, folders=self.folders, hub=self.hub)
         self.caller = ModelChain(slots=Slots(max_concurrent), random=lambda: 0.5, sleep=self.sleep)
         self.runner = AgentRunner(
-            models=models,
+            models=ModelSet(models),
             thinking=self.thinking,
             acting=self.acting,
             summarising=self.summarising,
@@ -279,4 +319,4 @@ class AgentBench:
         return failure
 
     async def think(self, **changes: Any) -> ModelReport:
-        return await self.thinking.answer(model_job(**changes), self.models, self.caller, self.said)
+        return await self.thinking.answer(model_job(**changes), ModelSet(self.models), self.caller, self.said)

@@ -6,14 +6,13 @@ from hypothesis import strategies as st
 
 from hermes.agent.accounting import (
     Budget,
-    Price,
     Spent,
     budget_problem,
     cost_of,
     costed,
     dollars,
 )
-from hermes.domain.usage import Usage
+from hermes.domain.usage import Price, Usage
 
 PRICE = Price(input=2.0, cached_input=0.5, output=8.0)
 counts = st.integers(0, 10**9)

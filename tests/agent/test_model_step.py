@@ -4,10 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from hermes.agent.accounting import Budget, Price
-from hermes.agent.compression import CompressionSettings
+from hermes.agent.accounting import Budget
 from hermes.agent.image_policy import ImagePolicy
-from hermes.agent.model_step import ThinkingSettings, not_thought
+from hermes.agent.model_step import not_thought
 from hermes.domain.errors import ConfigError
 from hermes.domain.ids import TurnId
 from hermes.domain.media.reference import user_message
@@ -16,12 +15,24 @@ from hermes.domain.session.jobs import ModelReport
 from hermes.domain.session.state import Preferences
 from hermes.domain.tool_call import Effect, Verdict
 from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.usage import Price, Usage
 from hermes.ports.agent import ModelDone
-from tests.agent.harness import DONE, AgentBench, Script, ScriptedModel, broken, calls, model_job, says, text, user
+from tests.agent.harness import (
+    DONE,
+    AgentBench,
+    Script,
+    ScriptedModel,
+    broken,
+    calls,
+    model_job,
+    says,
+    text,
+    thinking_settings,
+    user,
+)
 
 K = FailureKind
-SETTINGS = ThinkingSettings(context_window=8000, max_replies=5, compression=CompressionSettings())
+SETTINGS = thinking_settings()
 
 
 async def test_an_answer_and_all_that_the_session_keeps_of_it(tmp_path: Path) -> None:
@@ -172,7 +183,7 @@ async def test_an_endpoint_that_counts_nothing_is_estimated(tmp_path: Path) -> N
 
 async def test_a_call_has_its_price_unless_the_provider_said_what_it_cost(tmp_path: Path) -> None:
     price = Price(input=2.0, cached_input=1.0, output=10.0)
-    settings = replace(SETTINGS, price=price)
+    settings = thinking_settings(price=price)
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=100_000, cached_tokens=500_000)
     script: Script = (*text("a"), ModelDone(finish_reason="stop", model="m", usage=usage))
     report = await AgentBench(tmp_path, ScriptedModel(script), settings=settings).think()

@@ -8,14 +8,25 @@ from pathlib import Path
 
 from loguru import logger
 
-from hermes.agent.models.openai_model import OpenAIModel
+from hermes.agent.models.model_set import ModelSet
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryJob, SummaryReport, ToolReport
 from hermes.domain.tool_call import CallOutcome
 from hermes.domain.turn_failure import FailureKind
 from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
-from tests.agent.harness import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
+from tests.agent.harness import (
+    DONE,
+    AgentBench,
+    ScriptedModel,
+    broken,
+    chat_model,
+    model_job,
+    says,
+    text,
+    tool_job,
+    user,
+)
 from tests.support.model_server import STALL, ModelServer, answer, delta, error, page, stream
 
 K = FailureKind
@@ -84,7 +95,7 @@ async def test_a_new_model_is_for_new_work_and_the_old_one_closes_after_its_last
     bench = AgentBench(tmp_path, old)
     bench.start("t1")
     await bench.until(lambda: old.running == 1)
-    bench.runner.set_models((new,))
+    bench.runner.set_models(ModelSet((new,)))
     bench.start("t2")
     await bench.until(lambda: len(bench.reports) == 1)
     assert not old.closed
@@ -199,7 +210,7 @@ async def test_a_summary_that_trickles_is_ended_by_its_time_limit(tmp_path: Path
 
 async def test_against_a_real_endpoint_faults_are_survived_and_a_cancelled_call_is_hung_up(tmp_path: Path) -> None:
     async with ModelServer() as server:
-        bench = AgentBench(tmp_path, OpenAIModel(base_url=server.base_url, name="fake", api_key="sk-x"))
+        bench = AgentBench(tmp_path, chat_model(server.base_url, key="sk-x"))
         server.script(error(429, retry_after="2"), page(502), answer("at last", finish=None), answer("at last"))
         report = await bench.run()
         assert (report.text, len(server.requests)) == ("at last", 4)

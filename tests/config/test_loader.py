@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC
 from importlib.resources import files
 from pathlib import Path
@@ -304,9 +304,8 @@ def test_variables_that_are_not_settings_are_left_alone(home: Home, variable: st
 
 def test_the_variable_that_holds_the_models_key_may_have_any_name(home: Home) -> None:
     environ = {"HERMES_MODEL_API_KEY_ENV": "HERMES_MODEL_API_KEY", "HERMES_MODEL_API_KEY": "sk-1234567890"}
-    key = load_config(home, environ).model.api_key(environ)
-    assert key is not None
-    assert key.reveal() == "sk-1234567890"
+    ((source, key),) = load_config(home, environ).model.api_keys(environ)
+    assert (source, key.reveal()) == ("HERMES_MODEL_API_KEY", "sk-1234567890")
     assert "must not contain a key" in problems(home, "", HERMES_MODEL_API_KEY="sk-1")
 
 
@@ -316,19 +315,38 @@ def test_the_variable_that_holds_the_models_key_may_have_any_name(home: Home) ->
 def test_the_models_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("from-file\n")
-    from_environ = ModelConfig().api_key({"OPENAI_API_KEY": " from-environ "})
-    from_file = ModelConfig(api_key_file=str(file)).api_key({"OPENAI_API_KEY": "other"})
-    assert from_environ is not None
-    assert from_file is not None
+    openai = ModelConfig(provider="openai")
+    ((_, from_environ),) = openai.api_keys({"OPENAI_API_KEY": " from-environ "})
+    ((_, from_file),) = replace(openai, api_key_file=str(file)).api_keys({"OPENAI_API_KEY": "other"})
     assert (from_environ.reveal(), from_file.reveal()) == ("from-environ", "from-file")
-    assert ModelConfig(api_key_env="").api_key({}) is None
+    assert replace(openai, api_key_env="").api_keys({}) == ()
+
+
+def test_several_variables_are_a_pool_of_keys() -> None:
+    model = ModelConfig(provider="groq", api_key_env="A,B,C")
+    found = model.api_keys({"A": "one", "C": "three"})
+    assert [(name, key.reveal()) for name, key in found] == [("A", "one"), ("C", "three")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (ModelConfig(provider="anthropic", name="claude-sonnet-4-5"), (200_000, 3.0)),
+        (ModelConfig(provider="anthropic", name="claude-sonnet-4-5-20250929"), (200_000, 3.0)),
+        (ModelConfig(provider="openai", name="unheard-of"), (128_000, 0.0)),
+        (ModelConfig(provider="openai", name="gpt-4o", context_window=9000, price_input=7.0), (9000, 7.0)),
+        (ModelConfig(provider="openai", name="x", prices=("y=1/2", "x=4/0.5/8")), (128_000, 4.0)),
+    ],
+)
+def test_window_and_price_are_configured_or_known(settings: ModelConfig, expected: tuple[int, float]) -> None:
+    assert (settings.window, settings.price().input) == expected
 
 
 def test_missing_key_error_has_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the environment variable OPENAI_API_KEY"):
-        ModelConfig().api_key({})
+        ModelConfig(provider="openai").api_keys({})
     with pytest.raises(ConfigError, match=r"model\.api_key_file: there is no file .*gone"):
-        ModelConfig(api_key_file=str(tmp_path / "gone")).api_key({})
+        ModelConfig(api_key_file=str(tmp_path / "gone")).api_keys({})
 
 
 @pytest.mark.parametrize(
@@ -338,7 +356,7 @@ def test_a_key_that_cannot_travel_in_a_header_is_refused(tmp_path: Path, raw: by
     file = tmp_path / "key"
     file.write_bytes(raw)
     with pytest.raises(ConfigError, match=r"model\.api_key_file"):
-        ModelConfig(api_key_file=str(file)).api_key({})
+        ModelConfig(api_key_file=str(file)).api_keys({})
 
 
 # ---------------------------------------------------------------- resets

@@ -34,6 +34,7 @@ from hermes.adapters.chat.access import EVERYBODY, AccessControl
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.agent.models.model_set import ModelSet
 from hermes.agent.runner import AgentRunner
 from hermes.app import composition
 from hermes.app.directory_configuration import DirectoryConfiguration
@@ -228,7 +229,12 @@ class SimulatedDaemon:
         workers.append(services.courier.close)
         minds: Any = Minds(outside, self.hub, self.processes)
         self.agent = AgentRunner(
-            models=(), thinking=minds, acting=minds, summarising=minds, max_concurrent=8, random=outside.chance.random
+            models=ModelSet(()),
+            thinking=minds,
+            acting=minds,
+            summarising=minds,
+            max_concurrent=8,
+            random=outside.chance.random,
         )
         workers.append(self.agent.close)
         after_reset = AfterReset(

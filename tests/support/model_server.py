@@ -1,4 +1,5 @@
-"""A scriptable model endpoint that speaks the OpenAI chat protocol, good and bad.
+"""A scriptable model endpoint, good and bad. Its own replies speak chat completions; others are built by
+`messages_protocol` and `responses_protocol`.
 
 It records every request and plays one `Reply` per request: first what `script` queued, then what `handler` decides.
 A reply is a status, headers and parts; parts are bytes on the wire, a `Drip` (the same bytes again and again until
@@ -103,6 +104,7 @@ class ModelServer:
         self.bodies: list[bytes] = []  # the same, exactly as they came
         self.headers: list[Mapping[str, str]] = []
         self.peers: list[object] = []  # where they came from
+        self.models: list[dict[str, Any]] = [{"id": "fake-1", "object": "model"}]
         self.left = 0  # clients that went away before their reply was over
         self.stalled = 0  # replies that fell silent
         self.handler: Callable[[dict[str, Any], int], Reply] = lambda body, number: answer(f"ok {number}")
@@ -129,7 +131,9 @@ class ModelServer:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/chat/completions", self._complete)
+        for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses"):
+            app.router.add_post(path, self._complete)
+        app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -155,6 +159,9 @@ class ModelServer:
             self.left += 1
             raise
         return response
+
+    async def _list(self, request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": self.models})
 
     def _record(self, request: web.Request, body: bytes) -> None:
         if self._log is not None:

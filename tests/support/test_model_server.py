@@ -7,10 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from hermes.agent.models.openai_model import OpenAIModel
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
 from hermes.ports.agent import ModelRequest, ModelText
+from tests.agent.harness import chat_model
 
 
 async def test_as_a_program_it_answers_and_logs_every_request(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ async def test_as_a_program_it_answers_and_logs_every_request(tmp_path: Path) ->
     try:
         assert process.stdout is not None
         url = (await process.stdout.readline()).decode().strip()
-        model = OpenAIModel(base_url=url, name="fake", api_key=None)
+        model = chat_model(url)
         message = EncodedMessage(b'{"role":"user","content":"hi"}')
         request = ModelRequest(session=SessionId("s"), messages=(message,))
         chunks = [chunk for _ in range(2) async for chunk in model.stream(request)]

@@ -12,7 +12,7 @@ from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.turns import turn_event
 from hermes.adapters.openai_api.turns.turn_event import Shown
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
-from hermes.domain.events import SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.events import ReasoningDelta, SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
 
 
 class ChatStream:
@@ -29,6 +29,8 @@ class ChatStream:
                     await self._stream.ping()
                 case str() as text:
                     await self._stream.send(self._completion.text_chunk(text))
+                case ReasoningDelta() as thought:
+                    await self._stream.send(self._completion.reasoning_chunk(thought.text))
                 case TurnAnswered() | TurnGaveUp() as outcome:
                     return outcome
                 case SessionMoved() as moved:

@@ -20,7 +20,7 @@ class ChatCompletion:
     model: str
 
     def whole(self, answer: TurnAnswered) -> JsonObject:
-        return self._answer(answer.text, answer.finish_reason, answer.usage)
+        return self._answer(answer.text, answer.finish_reason, answer.usage, answer.reasoning)
 
     def waiting(self, asked: CallAsked) -> JsonObject:
         """Build an answer with the open question, because the turn waits for a person."""
@@ -36,6 +36,9 @@ class ChatCompletion:
     def text_chunk(self, text: str) -> JsonObject:
         return self._chunk({"content": text})
 
+    def reasoning_chunk(self, text: str) -> JsonObject:
+        return self._chunk({"reasoning_content": text})
+
     def finish_chunk(self, answer: TurnAnswered) -> JsonObject:
         return {**self._chunk({}, answer.finish_reason), "hermes": self._hermes()}
 
@@ -50,8 +53,10 @@ class ChatCompletion:
         """Build a chunk that adds nothing to the text, with its fields in `hermes`."""
         return {**self._chunk({}), "hermes": {**self._ids(), **fields}}
 
-    def _answer(self, text: str, finish_reason: str, usage: Usage) -> JsonObject:
-        message = {"role": "assistant", "content": text, "refusal": None}
+    def _answer(self, text: str, finish_reason: str, usage: Usage, reasoning: str = "") -> JsonObject:
+        message: JsonObject = {"role": "assistant", "content": text, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
         return {
             **self._head("chat.completion"),
@@ -80,4 +85,5 @@ def _usage(usage: Usage) -> JsonObject:
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        **({"prompt_tokens_details": {"cached_tokens": usage.cached_tokens}} if usage.cached_tokens else {}),
     }

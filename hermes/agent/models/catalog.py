@@ -2,63 +2,70 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from hermes.agent.models.local_model import CONTEXT_MAX, LocalModel
-from hermes.agent.models.offline_model import OfflineModel
-from hermes.agent.models.openai_model import OpenAIModel
+from hermes.agent.models.chat_wire import ChatWire
+from hermes.agent.models.endpoint_model import EndpointModel
+from hermes.agent.models.key_pool import ApiKey, KeyPool
+from hermes.agent.models.messages_wire import MessagesWire
+from hermes.agent.models.responses_model import ResponsesModel
+from hermes.agent.models.wire import Wire
 from hermes.domain.errors import ConfigError
+from hermes.domain.provider import Provider, WireProtocol
 from hermes.ports.agent import Model
-
-PROVIDERS = ("offline", "openai", "local")
+from hermes.ports.given import Clock
 
 
 def make_model(
+    provider: Provider,
     *,
-    provider: str,
-    base_url: str,
     name: str,
-    api_key: str | None,
-    context_window: int,
+    clock: Clock,
+    base_url: str = "",
+    protocol: WireProtocol | None = None,
+    keys: Sequence[ApiKey] = (),
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
 ) -> Model:
-    match provider:
-        case "offline":
-            return OfflineModel()
-        case "openai":
-            _check_endpoint(base_url, name, api_key)
-            return OpenAIModel(
-                base_url=base_url,
-                name=name,
-                api_key=api_key,
-                connect_timeout_s=connect_timeout_s,
-                idle_timeout_s=idle_timeout_s,
-            )
-        case "local":
-            return LocalModel(context_window=context_window)
-    near = get_close_matches(provider, PROVIDERS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(PROVIDERS)
-    raise ConfigError(f"model.provider: unknown provider {provider!r}; {hint}")
+    """Make a model of an endpoint. Missing settings are those of the provider."""
+    address = base_url or provider.base_url
+    _check(address, name, keys)
+    pool = KeyPool(keys, clock)
+    protocol = protocol or provider.protocol
+    if protocol is WireProtocol.RESPONSES:
+        return ResponsesModel(
+            provider=provider,
+            base_url=address,
+            name=name,
+            keys=pool,
+            connect_timeout_s=connect_timeout_s,
+            idle_timeout_s=idle_timeout_s,
+        )
+    wire: Wire = MessagesWire(provider) if protocol is WireProtocol.MESSAGES else ChatWire(provider)
+    return EndpointModel(
+        wire=wire,
+        base_url=address,
+        name=name,
+        keys=pool,
+        provider=provider.name,
+        key_header=provider.key_header,
+        connect_timeout_s=connect_timeout_s,
+        idle_timeout_s=idle_timeout_s,
+    )
 
 
-def window_of(provider: str, context_window: int) -> int:
-    """Return the model's real context window in tokens."""
-    return min(context_window, CONTEXT_MAX) if provider == "local" else context_window
-
-
-def _check_endpoint(base_url: str, name: str, api_key: str | None) -> None:
+def _check(base_url: str, name: str, keys: Sequence[ApiKey]) -> None:
     if not name:
         raise ConfigError("model.name: set the name of the endpoint's model")
     try:
-        url = urlsplit(base_url or "https://")
-        usable = not base_url or (url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0)
+        url = urlsplit(base_url)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         usable = False
     if not usable:
         raise ConfigError("model.base_url: give the complete URL, like http://127.0.0.1:11434/v1")
-    if url.username is not None and api_key:
+    if url.username is not None and keys:
         raise ConfigError("model.base_url: it has a user name, and there is an API key; remove one of them")
-    if api_key and not (api_key.isascii() and api_key.isprintable()):
+    if not all(key.value.isascii() and key.value.isprintable() for key in keys):
         raise ConfigError("the model's API key has characters that are not allowed in a header; copy it again")

@@ -20,9 +20,18 @@ from hermes.agent.models.reasoning import ReasoningFilter
 from hermes.agent.models.retry import next_delay
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
+from hermes.domain.reasoning import Reasoning
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
-from hermes.ports.agent import Model, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
+from hermes.ports.agent import (
+    Model,
+    ModelDone,
+    ModelQueued,
+    ModelReasoning,
+    ModelRequest,
+    ModelStarted,
+    ModelText,
+)
 
 FINAL = frozenset({FailureKind.CONTEXT_OVERFLOW, FailureKind.POLICY, FailureKind.UNSUPPORTED})
 
@@ -32,6 +41,7 @@ class ModelReply:
     text: str
     done: ModelDone
     place: int  # of the model in the chain: 0 is the first choice
+    reasoning: Reasoning = Reasoning()
     waited_s: float = 0.0  # while the model answered others
 
 
@@ -50,6 +60,7 @@ class ReplyListener:
     """Callbacks for an answer while it streams."""
 
     text: Callable[[str], None] = lambda _: None
+    reasoning: Callable[[str], None] = lambda _: None
     reset: Callable[[], None] = lambda: None  # discard the text so far
     trouble: Callable[[str], None] = lambda _: None  # a problem and its handling, for the person
     retried: Callable[[Retry], None] = lambda _: None
@@ -109,23 +120,23 @@ class ModelChain:
         """Return the result and the number of tries."""
         tries = 0
         while True:
-            texts: list[str] = []
+            heard = _Heard(listener)
             tries += 1
             wait = _Wait(self)
             try:
                 async with AsyncExitStack() as held:
                     with wait if self._slots.full else nullcontext():
                         await held.enter_async_context(self._slots)
-                    done = await _stream(model, request, listener, texts, wait)
+                    done = await _stream(model, request, heard, wait)
                 self._health.answered()
-                return ModelReply(text="".join(texts), done=done, place=place, waited_s=wait.waited_s), tries
+                return heard.reply(model, request, place, done, wait), tries
             except ModelError as error:
                 problem = error.failure
             # The outermost edge of a model: the session must get a result.
             except Exception as error:  # noqa: BLE001
                 logger.opt(exception=True).error("model {}: unexpected error", model.name)
                 problem = failure(FailureKind.INTERNAL, f"the model's adapter failed ({type(error).__name__})")
-            if texts:
+            if heard.texts or heard.thoughts:
                 listener.reset()
             self._health.failed(model.name, problem)
             delay_s = next_delay(problem, tries, self._random())
@@ -176,40 +187,70 @@ def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
     return replace(problem, message=f"{problem.message}; the models in model.fallbacks failed too ({also})")
 
 
-async def _stream(
-    model: Model, request: ModelRequest, listener: ReplyListener, texts: list[str], wait: _Wait
-) -> ModelDone:
-    """Make one call and pass text on as it arrives, without reasoning. Raises ModelError for an empty answer."""
-    done: ModelDone | None = None
-    reasoning = ReasoningFilter()
+class _Heard:
+    """Text and reasoning of one answer, passed on as they arrive."""
 
-    def heard(text: str) -> None:
+    def __init__(self, listener: ReplyListener) -> None:
+        self.listener = listener
+        self.texts: list[str] = []
+        self.thoughts: list[str] = []
+        self.parser = ReasoningFilter()
+
+    def add(self, text: str) -> None:
+        shown = self.parser.feed(text)
+        if self.parser.take_back() and self.texts:
+            taken = "".join(self.texts)
+            self.texts.clear()
+            self.listener.reset()
+            self.think(taken)
+        self.think(self.parser.take_thought())
+        self._say(shown)
+
+    def think(self, text: str) -> None:
         if text:
-            texts.append(text)
-            listener.text(text)
+            self.thoughts.append(text)
+            self.listener.reasoning(text)
 
+    def finish(self) -> None:
+        rest = self.parser.finish()
+        self.think(self.parser.take_thought())
+        self._say(rest)
+
+    def reply(self, model: Model, request: ModelRequest, place: int, done: ModelDone, wait: _Wait) -> ModelReply:
+        thought = "".join(self.thoughts).strip()
+        name = request.model or model.name
+        reasoning = Reasoning(text=thought, provider=model.provider, model=name, items=done.reasoning)
+        text = "".join(self.texts)
+        return ModelReply(text=text, done=done, place=place, waited_s=wait.waited_s, reasoning=reasoning)
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.texts.append(text)
+            self.listener.text(text)
+
+
+async def _stream(model: Model, request: ModelRequest, heard: _Heard, wait: _Wait) -> ModelDone:
+    """Make one call and pass text and reasoning on as they arrive. Raises ModelError for an empty answer."""
+    done: ModelDone | None = None
     with ExitStack() as waiting:
         async for chunk in model.stream(request):
             match chunk:
                 case ModelText():
-                    text = reasoning.feed(chunk.text)
-                    if reasoning.take_back() and texts:
-                        texts.clear()
-                        listener.reset()
-                    heard(text)
+                    heard.add(chunk.text)
+                case ModelReasoning():
+                    heard.think(chunk.text)
                 case ModelQueued():
                     waiting.enter_context(wait)
                     before = "1 call is" if chunk.ahead == 1 else f"{chunk.ahead} calls are"
-                    listener.trouble(f"{model.name} answers one call at a time; {before} before this one")
+                    heard.listener.trouble(f"{model.name} answers one call at a time; {before} before this one")
                 case ModelStarted():
                     waiting.close()
                 case ModelDone():
                     done = chunk
-    if done is not None:
-        heard(reasoning.finish())
     if done is None:
         raise malformed("the answer is incomplete: the model did not report its end")
-    if not done.tool_calls and not any(map(str.strip, texts)):
-        what = "contains only reasoning" if reasoning.found else "is empty"
+    heard.finish()
+    if not done.tool_calls and not any(map(str.strip, heard.texts)):
+        what = "contains only reasoning" if heard.thoughts or heard.parser.found else "is empty"
         raise malformed(f"the answer {what} (finish reason {done.finish_reason!r})")
     return done

@@ -7,10 +7,14 @@ an endless answer or a stream without a finish reason is a `malformed_reply`. Th
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hermes.agent.models.failure import from_error_object, malformed, model_error
+from hermes.agent.models.wire import StreamedAnswer
 from hermes.domain.errors import ModelError
+from hermes.domain.message import EncodedMessage
+from hermes.domain.reasoning import MARK, without_reasoning
 from hermes.domain.turn_failure import FailureKind
 from hermes.domain.usage import Usage
 from hermes.ports.agent import ModelDone, ModelRequest
@@ -22,14 +26,29 @@ _BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})  # finish re
 _STREAMED = b'"stream":true,"stream_options":{"include_usage":true}}'
 
 
-def request_body(request: ModelRequest, *settings: bytes) -> bytes:
-    """Return the request as JSON. Our settings come after the request's options and override them."""
+def request_body(
+    request: ModelRequest,
+    *settings: bytes,
+    replayed: Callable[[EncodedMessage], EncodedMessage] = without_reasoning,
+) -> bytes:
+    """Return the request as JSON. Our settings come after the request's options and override them.
+
+    `replayed` returns a message with stored reasoning as the endpoint wants it.
+    """
     options = without_ours(request.options).strip()[1:-1].strip()
     tools = b'"tools":' + request.tools if len(request.tools) > len(b"[]") else b""
-    parts: list[bytes] = list(request.messages) or [b""]
-    parts[0] = b"{" + options + (b"," if options else b"") + b'"messages":[' + parts[0]
-    parts[-1] += b"]"
-    return b",".join((*parts, *filter(None, (tools, *settings, _STREAMED))))  # of megabytes, one copy is made
+    ends = [b"]", *filter(None, (tools, *settings, _STREAMED))]
+
+    def joined(messages: Sequence[EncodedMessage]) -> bytes:
+        parts: list[bytes] = list(messages) or [b""]
+        parts[0] = b"{" + options + (b"," if options else b"") + b'"messages":[' + parts[0]
+        parts[-1] += ends[0]
+        return b",".join((*parts, *ends[1:]))  # of megabytes, one copy is made
+
+    body = joined(request.messages)
+    if MARK not in body:  # one search in the whole is several times faster than one for each message
+        return body
+    return joined([replayed(message) if message.find(MARK) >= 0 else message for message in request.messages])
 
 
 def without_ours(options: bytes) -> bytes:
@@ -41,24 +60,26 @@ def without_ours(options: bytes) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-class StreamedCompletion:
+class StreamedCompletion(StreamedAnswer):
     def __init__(self, *, model: str, secret: str = "") -> None:
-        self.over = False  # only usage may still follow
+        self.over = False
+        self.thought = ""
+        self.size = 0
         self._model = model
         self._secret = secret
         self._finish_reason = ""
         self._usage = Usage()
         self._calls: list[dict[str, str]] = []
         self._open: dict[int, dict[str, str]] = {}  # by index: the call that the next piece belongs to
-        self._size = 0
+        self._details: list[dict[str, Any]] = []  # reasoning to send back, merged from pieces
         self._half = ""  # first half of a surrogate pair
 
     def add(self, data: bytes) -> str:
-        """Add one event's data and return its text."""
+        self.thought = ""
         if data == b"[DONE]":
             self.over = True
             return ""
-        chunk = _decode(data)
+        chunk = decode(data)
         if chunk.get("error"):
             raise ModelError(from_error_object(chunk["error"], secret=self._secret))
         self._note(chunk)
@@ -66,10 +87,12 @@ class StreamedCompletion:
         if choice.get("finish_reason"):
             self._finish_reason = str(choice["finish_reason"])
             self.over = True
-        delta = _mapping(choice.get("delta"))
+        delta = mapping(choice.get("delta"))
         if delta.get("tool_calls"):
             self._grow(len(data))
             self._add_calls(delta["tool_calls"])
+        if delta.get("reasoning_content") or delta.get("reasoning") or delta.get("reasoning_details"):
+            self._add_reasoning(delta)
         return self._text(delta.get("content"))
 
     def done(self) -> ModelDone:
@@ -87,19 +110,14 @@ class StreamedCompletion:
             model=self._model,
             usage=self._usage,
             tool_calls=tuple(map(_tool_call, self._calls)),
+            reasoning=tuple(self._details),
         )
 
     def _note(self, chunk: dict[str, Any]) -> None:
         if isinstance(chunk.get("model"), str) and chunk["model"]:
-            self._model = _storable(chunk["model"])
+            self._model = storable(chunk["model"])
         if chunk.get("usage"):
-            usage = _mapping(chunk["usage"])
-            self._usage = Usage(
-                prompt_tokens=_count(usage.get("prompt_tokens")),
-                completion_tokens=_count(usage.get("completion_tokens")),
-                cached_tokens=_count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")),
-                cost_usd=_amount(usage.get("cost")),
-            )
+            self._usage = _usage(mapping(chunk["usage"]))
 
     def _text(self, content: object) -> str:
         if content is None:
@@ -112,12 +130,23 @@ class StreamedCompletion:
         text, self._half = self._half + content, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
-        return _storable(text)
+        return storable(text)
+
+    def _add_reasoning(self, delta: dict[str, Any]) -> None:
+        text = delta.get("reasoning_content") or delta.get("reasoning") or ""
+        if not isinstance(text, str):
+            raise malformed("the model endpoint sent reasoning that is not text")
+        self.thought = storable(text)
+        self._grow(len(text))
+        details = delta.get("reasoning_details")
+        for detail in details if isinstance(details, list) else ():
+            self._grow(len(text))
+            _merge_detail(self._details, mapping(detail))
 
     def _add_calls(self, calls: object) -> None:
         for position, part in enumerate(calls if isinstance(calls, list) else [calls]):
-            piece = _mapping(part)
-            function = _mapping(piece.get("function"))
+            piece = mapping(part)
+            function = mapping(piece.get("function"))
             index = piece.get("index")
             if not isinstance(index, int | None):
                 raise malformed("the model endpoint sent a tool call that cannot be read")
@@ -137,15 +166,15 @@ class StreamedCompletion:
         return call
 
     def _grow(self, size: int) -> None:
-        self._size += size
-        if self._size > ANSWER_MAX_BYTES:
+        self.size += size
+        if self.size > ANSWER_MAX_BYTES:
             raise malformed("the answer has no end: it was stopped at 4 MiB")
 
 
-def _decode(data: bytes) -> dict[str, Any]:
+def decode(data: bytes) -> dict[str, Any]:
     try:
         # Decoded here, because json would let broken UTF-8 through as lone surrogates.
-        return _mapping(json.loads(data.decode("utf-8")))
+        return mapping(json.loads(data.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         raise malformed("the model endpoint sent a chunk that is not JSON") from error
 
@@ -154,10 +183,10 @@ def _first_choice(chunk: dict[str, Any]) -> dict[str, Any]:
     choices = chunk.get("choices")
     if choices is not None and not isinstance(choices, list):
         raise malformed("the model endpoint sent a chunk of an unknown shape")
-    return next((choice for choice in map(_mapping, choices or ()) if choice.get("index", 0) == 0), {})
+    return next((choice for choice in map(mapping, choices or ()) if choice.get("index", 0) == 0), {})
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def mapping(value: object) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -172,7 +201,30 @@ def _arguments(value: object) -> str:
     return str(value or "")
 
 
-def _count(value: object) -> int:
+def _usage(usage: dict[str, Any]) -> Usage:
+    """Read usage. Some endpoints name cached tokens differently."""
+    details = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+    cached = details or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens")
+    return Usage(
+        prompt_tokens=count(usage.get("prompt_tokens")),
+        completion_tokens=count(usage.get("completion_tokens")),
+        cached_tokens=count(cached),
+        cost_usd=_amount(usage.get("cost")),
+    )
+
+
+def _merge_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+    """Add a piece of reasoning. Pieces with the same index and type are parts of one item."""
+    last = details[-1] if details else {}
+    if last and (last.get("index"), last.get("type")) == (piece.get("index"), piece.get("type")):
+        for name, value in piece.items():
+            grows = name in ("text", "summary", "data") and isinstance(value, str) and isinstance(last.get(name), str)
+            last[name] = last[name] + value if grows else value if value is not None else last.get(name)
+    else:
+        details.append(dict(piece))
+
+
+def count(value: object) -> int:
     return value if isinstance(value, int) and 0 <= value < _COUNT_MAX else 0
 
 
@@ -181,10 +233,10 @@ def _amount(value: object) -> float:
 
 
 def _tool_call(call: dict[str, str]) -> dict[str, Any]:
-    function = {"name": _storable(call["name"]), "arguments": _storable(call["arguments"])}
-    return {"id": _storable(call["id"]), "type": "function", "function": function}
+    function = {"name": storable(call["name"]), "arguments": storable(call["arguments"])}
+    return {"id": storable(call["id"]), "type": "function", "function": function}
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Return the text with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,8 +1,7 @@
 """HTTP client of a model endpoint: sends a request body, yields the data of events.
 
-It uses aiohttp, which the daemon needs anyway. The `openai` package would cost 0.4 s at the first turn of each boot,
-25 MB, and 0.5 ms for every call. It also accepts a truncated stream as an answer, and reads keys and addresses from
-the environment. This client reads only proxies from there. It does not follow redirects.
+It uses aiohttp, which the daemon needs anyway (docs/decisions/0013-model-endpoint-over-aiohttp.md). It reads only
+proxies from the environment, and does not follow redirects.
 """
 
 from __future__ import annotations
@@ -22,46 +21,50 @@ from hermes.domain.errors import ModelError
 from hermes.system.proxy_environment import proxy_for
 
 if TYPE_CHECKING:
-    from hermes.agent.models.completion import StreamedCompletion
+    from collections.abc import Mapping
+
+    from hermes.agent.models.wire import StreamedAnswer
 
 AFTERMATH_S = 2.0  # for usage and the end of the stream after a complete answer
 ERROR_BODY_MAX_BYTES = 64 * 1024
 PIECE_BYTES = 128 * 1024
 WIRE_MAX_BYTES = 64 * 1024 * 1024  # of one answer, with all overhead: some 300,000 chunks
-ALIVE_TIMES = 10  # idle timeouts that a stream may send keep-alives only
+ALIVE_TIMES = 10  # idle timeouts that a stream may send keep-alives only, or next to nothing
+MIN_GROWTH = 64  # characters of an answer in that time; less is a stream that hardly moves
 KEEP_S = 15.0  # for an idle connection, before the server may close it
 
 
 class Endpoint:
-    def __init__(self, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
+    def __init__(self, *, base_url: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
         """Call it on the event loop that uses it."""
-        self._key = key
-        self._address = address_of(base_url, secret=key)
-        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._base_url = base_url.rstrip("/")
         self._patience_s = ALIVE_TIMES * idle_timeout_s
-        headers = {"Content-Type": "application/json", "User-Agent": f"hermes/{__version__}"}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_S),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
+            headers={"Content-Type": "application/json", "User-Agent": f"hermes/{__version__}"},
             proxy=proxy_for(base_url),
             timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout_s, sock_read=idle_timeout_s),
         )
 
-    async def events(self, body: bytes, completion: StreamedCompletion) -> AsyncGenerator[bytes, None]:
-        """Yield the data of every event, until the stream ends or the completion is over."""
-        with _translated(self._address):
+    async def events(
+        self, path: str, body: bytes, headers: Mapping[str, str], answer: StreamedAnswer, *, secret: str
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the data of every event, until the stream ends or the answer is over. Errors hide the secret."""
+        address = address_of(self._base_url, secret=secret)
+        with _translated(address):
             response = await self._session.post(
-                self._url, data=_pieces(body), headers={"Content-Length": str(len(body))}, allow_redirects=False
+                f"{self._base_url}{path}",
+                data=_pieces(body),
+                headers={**headers, "Content-Length": str(len(body))},
+                allow_redirects=False,
             )
             try:
-                await self._check(response)
+                await _check(response, address, secret)
                 decoder, meter = EventDecoder(), _Meter(self._patience_s)
                 chunks = response.content.iter_any()
-                while (chunk := await _next(chunks, completion)) is not None:
-                    meter.count(chunk)
+                while (chunk := await _next(chunks, answer)) is not None:
+                    meter.count(chunk, answer.size)
                     for data in decoder.feed(chunk):
                         meter.progress()
                         yield data
@@ -71,43 +74,48 @@ class Endpoint:
     async def close(self) -> None:
         await self._session.close()
 
-    async def _check(self, response: aiohttp.ClientResponse) -> None:
-        """Raise ModelError unless the response is 200 with an event stream."""
-        if response.status != 200:
-            body = await _beginning(response)
-            headers, now, address = response.headers, time.time(), self._address
-            raise ModelError(from_status(response.status, headers, body, secret=self._key, now=now, address=address))
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "text/event-stream":
-            raise malformed(f"the model endpoint sent {kind[:60]!r} instead of a stream of events")
+
+async def _check(response: aiohttp.ClientResponse, address: str, secret: str) -> None:
+    """Raise ModelError unless the response is 200 with an event stream."""
+    if response.status != 200:
+        body = await _beginning(response)
+        headers, now = response.headers, time.time()
+        raise ModelError(from_status(response.status, headers, body, secret=secret, now=now, address=address))
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "text/event-stream":
+        raise malformed(f"the model endpoint sent {kind[:60]!r} instead of a stream of events")
 
 
 class _Meter:
-    """Stops an endless stream: too many bytes, or too long without an event."""
+    """Stops an endless stream: too many bytes, too long without an event, or an answer that hardly grows."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._size = 0
-        self._progress_at = time.monotonic()
+        self._progress_at = self._grown_at = time.monotonic()
+        self._grown_to: int | None = None  # None: the answer has not begun
 
-    def count(self, chunk: bytes) -> None:
+    def count(self, chunk: bytes, answer_size: int) -> None:
         self._size += len(chunk)
         if self._size > WIRE_MAX_BYTES:
             raise malformed("the answer is too long: it was stopped at 64 MiB of chunks")
-        if time.monotonic() - self._progress_at > self._patience_s:
+        now = time.monotonic()
+        if self._grown_to is None or answer_size - self._grown_to >= MIN_GROWTH:
+            self._grown_at, self._grown_to = now, answer_size or None
+        if now - min(self._progress_at, self._grown_at) > self._patience_s:
             raise TimeoutError
 
     def progress(self) -> None:
         self._progress_at = time.monotonic()
 
 
-async def _next(chunks: AsyncIterator[bytes], completion: StreamedCompletion) -> bytes | None:
+async def _next(chunks: AsyncIterator[bytes], answer: StreamedAnswer) -> bytes | None:
     """Return the next chunk. After a complete answer wait only briefly for the rest, and ignore failures."""
     try:
-        async with asyncio.timeout(AFTERMATH_S if completion.over else None):
+        async with asyncio.timeout(AFTERMATH_S if answer.over else None):
             return await anext(chunks, None)
     except (TimeoutError, aiohttp.ClientError):
-        if completion.over:
+        if answer.over:
             return None
         raise
 

@@ -66,6 +66,8 @@ _PRECISE = (
 # Codes that decide if there is no status: an error within a stream.
 _GENERAL = (
     ("rate_limit", FailureKind.RATE_LIMIT),
+    ("overloaded", FailureKind.OVERLOADED),
+    ("too_large", FailureKind.CONTEXT_OVERFLOW),
     ("timeout", FailureKind.TIMEOUT),
     ("api_key", FailureKind.AUTH),
     ("authentication", FailureKind.AUTH),
@@ -110,6 +112,15 @@ def from_status(
     return replace(found, message=message, address=address, cause=FailureCause.STATUS, status=status)
 
 
+def with_remedy(found: Failure, source: str) -> Failure:
+    """Return the failure with advice that names the variable or the file of the key."""
+    hint = _HINTS.get(found.kind, "")
+    if found.kind not in (FailureKind.AUTH, FailureKind.BILLING) or not source or hint not in found.message:
+        return found
+    advice = f"{'check the key' if found.kind is FailureKind.AUTH else f'{hint}, or use another key'} in {source}"
+    return replace(found, message=found.message.replace(hint, advice))
+
+
 def from_error_object(error: object, *, secret: str) -> Failure:
     """Return the failure for an error object within a stream. A numeric code is a status."""
     code, text = _read_error({"error": error})
@@ -131,7 +142,7 @@ def _cause_of(error: BaseException) -> FailureCause:
     link: BaseException | None = error
     while link is not None and link not in chain:
         chain.append(link)
-        link = link.__cause__
+        link = link.__cause__ or link.__context__  # not every library names the cause
     for kind, cause in _TRANSPORT:
         if any(isinstance(each, kind) for each in chain):
             return cause

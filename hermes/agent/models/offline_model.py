@@ -45,6 +45,7 @@ _SLICE = 4096  # characters
 
 class OfflineModel(Model):
     name = NAME
+    provider = NAME
 
     def __init__(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep

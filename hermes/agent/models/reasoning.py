@@ -1,4 +1,4 @@
-"""Removes a model's reasoning from its answer: `<think>…</think>`, also split over chunks, repeated or never closed.
+"""Separates reasoning from an answer: `<think>…</think>`, also split over chunks, repeated or never closed.
 
 A tag counts at the beginning of the answer or of a line, which is where models put it. In the middle of a line and in
 a fenced code block it is ordinary text.
@@ -31,11 +31,19 @@ class ReasoningFilter:
         self._leading: str | None = ""  # whitespace before the first visible word; None: there was one
         self.found = False  # there was a reasoning block
         self._withdrawn = False  # all text returned so far was reasoning
+        self._thoughts: list[str] = []  # reasoning since the last `take_thought`
 
     def take_back(self) -> bool:
         """Return whether the text of earlier `feed` calls was reasoning. True once."""
         withdrawn, self._withdrawn = self._withdrawn, False
         return withdrawn
+
+    def take_thought(self) -> str:
+        """Return the reasoning since the last call."""
+        if not self._thoughts:
+            return ""
+        thought, self._thoughts = "".join(self._thoughts), []
+        return thought
 
     def feed(self, text: str) -> str:
         if self._held is None and not self._inside and "\n" not in text:  # the usual case
@@ -46,17 +54,21 @@ class ReasoningFilter:
         return "".join(shown)
 
     def finish(self) -> str:
+        if self._inside:
+            self._thoughts.append(self._tail)
         rest = "" if self._inside else self._show(self._held or "")
         leading = "" if self.found else self._leading or ""
         return rest + leading
 
     def _skip(self, text: str) -> str:
-        """Drop reasoning; return what follows its end."""
+        """Set reasoning aside; return what follows its end."""
         text = self._tail + text
         end = _CLOSE.search(text)
         if end is None:
             self._tail = text[1 - _CLOSE_MAX :]
+            self._thoughts.append(text[: len(text) - len(self._tail)])
             return ""
+        self._thoughts.append(text[: end.start()])
         self._inside, self._tail, self._held = False, "", ""
         return text[end.end() :]
 
@@ -73,6 +85,7 @@ class ReasoningFilter:
             self._inside, self.found = True, True
             return body[len(tag) :] + rest
         if not self._fence and not self.found and (tag := _tag(body, _ORPHAN)):
+            self._thoughts.append("".join(shown))
             shown.clear()
             self.found, self._withdrawn = True, True
             self._held, self._line, self._leading = "", "", ""

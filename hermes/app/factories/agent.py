@@ -6,27 +6,26 @@ import asyncio
 import dataclasses
 import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes.actors.journal import ActorJournal
 from hermes.actors.process_services import Announcement, ProcessSettings
-from hermes.agent.accounting import Budget, Price
+from hermes.agent.accounting import Budget
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
 from hermes.agent.ledger import Ledger
 from hermes.agent.model_step import ModelStep, ThinkingSettings
-from hermes.agent.models.catalog import make_model, window_of
 from hermes.agent.models.health import ModelHealth
+from hermes.agent.models.model_set import ModelSet
 from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
+from hermes.app.factories.models import choice_of, terms_of
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.config.home import Home
-from hermes.config.log import redact
-from hermes.config.secret import Secret
-from hermes.config.settings import Config, ModelConfig
-from hermes.ports.agent import Model
+from hermes.config.settings import Config
 from hermes.ports.processes import BackgroundProcesses, Processes
 from hermes.services.event_hub import EventHub
 from hermes.services.search import SearchService
@@ -41,76 +40,26 @@ T = TypeVar("T")
 _DAY_S = 86_400.0
 _TO_END_S = 60.0  # time for a command to end after its timeout
 
-# ---------------------------------------------------------------- models
-
-
-def make_models(config: Config, environ: Mapping[str, str]) -> tuple[Model, ...]:
-    """Make the first model, then its fallbacks."""
-    first = _make(config.model, environ)
-    return first, *(_fallback(text, config.model, environ) for text in config.model.fallbacks)
-
-
-def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
-    key = model.api_key(environ) if model.provider == "openai" else None
-    if key is not None:
-        redact(key)
-    return make_model(
-        provider=model.provider,
-        base_url=model.base_url,
-        name=model.name,
-        api_key=key.reveal() if key is not None else None,
-        context_window=model.context_window,
-        connect_timeout_s=model.connect_timeout_s,
-        idle_timeout_s=model.idle_timeout_s,
-    )
-
-
-def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Model:
-    """Parse MODEL, MODEL@ADDRESS or MODEL@ADDRESS#KEY_VARIABLE. Missing parts default to those of the first model."""
-    name, _, rest = text.partition("@")
-    address, _, variable = rest.partition("#")
-    if name == "offline":
-        return make_model(provider="offline", base_url="", name="", api_key=None, context_window=0)
-    if variable:
-        key: Secret | None = Secret(environ.get(variable, "").strip())
-        assert key is not None
-        redact(key)
-    else:
-        key = model.api_key(environ) if model.provider == "openai" and not address else None
-    return make_model(
-        provider="openai",
-        base_url=address or model.base_url,
-        name=name,
-        api_key=key.reveal() if key is not None else None,
-        context_window=model.context_window,
-        connect_timeout_s=model.connect_timeout_s,
-        idle_timeout_s=model.idle_timeout_s,
-    )
-
 
 def thinking_settings(config: Config) -> ThinkingSettings:
     return ThinkingSettings(
-        context_window=window_of(config.model.provider, config.model.context_window),
         max_replies=config.agent.max_turns,
         compression=compression_settings(config),
         compress=config.compression.enabled,
-        price=price_of(config),
         vision=config.model.vision,
+        reasoning=config.model.reasoning,
+        terms=partial(terms_of, config),
+        choice=lambda text, place: choice_of(text or config.model.for_chat(place), config.model),
     )
-
-
-def price_of(config: Config) -> Price:
-    model = config.model
-    return Price(input=model.price_input, cached_input=model.price_cached_input or None, output=model.price_output)
 
 
 def summary_settings(config: Config) -> SummarySettings:
     return SummarySettings(
-        context_window=window_of(config.model.provider, config.model.context_window),
         compression=compression_settings(config),
-        model=config.compression.model,
+        model=config.auxiliary.summary or config.compression.model,
         timeout_s=config.compression.timeout_s,
-        price=price_of(config),
+        terms=partial(terms_of, config),
+        choice=lambda text: choice_of(text, config.model),
     )
 
 
@@ -229,6 +178,11 @@ class AgentParts:
     ledger: Ledger
     health: ModelHealth
 
+    def context_window(self) -> int:
+        """Return the context window of the configured model."""
+        first = self.runner.first_model
+        return self.thinking.settings.terms(first.provider, first.name).context_window
+
     def configure(self, config: Config) -> None:
         """Apply the settings that can change at run time."""
         self.thinking.settings = thinking_settings(config)
@@ -241,7 +195,7 @@ async def make_agent(
     config: Config,
     folders: Folders,
     *,
-    models: tuple[Model, ...],
+    models: ModelSet,
     hub: EventHub,
     workshop: Prepared[PreparedTurn],
     journal: ActorJournal,

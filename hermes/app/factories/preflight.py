@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hermes.app.factories.agent import make_models
+from hermes.app.factories.models import make_models
 from hermes.app.factories.platform import Check, assemblies
 from hermes.app.factories.sandbox import check_opened_paths
 from hermes.config.home import Home

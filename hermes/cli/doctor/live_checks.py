@@ -41,10 +41,10 @@ def check_model(subject: Subject) -> Iterator[Finding]:
 
 
 def _model_finding(name: str, config: Config, environ: Mapping[str, str]) -> Finding:
-    from hermes.app.factories.agent import make_models
+    from hermes.app.factories.models import make_models
 
     try:
-        text = asyncio.run(ask_once(make_models(config, environ)[0]))
+        text = asyncio.run(ask_once(make_models(config, environ).chain[0]))
     except ModelError as error:
         what, _, remedy = str(error).partition("; ")
         return failed(name, f"{one_line(what)}.", f"{one_line(remedy[:1].upper() + remedy[1:])}.")

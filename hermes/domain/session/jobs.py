@@ -38,6 +38,7 @@ class ModelJob:
     role: Role = Role.OWNER  # of the person whose turn this is
     by: str = ""  # the same person: platform and user
     instructions: EncodedMessage = EncodedMessage(b"")  # of the client
+    chat: str = ""  # PLATFORM:CHAT; empty: it is in no chat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

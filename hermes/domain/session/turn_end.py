@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hermes.domain.events import TurnAnswered
 from hermes.domain.message_chain import text_and_calls
+from hermes.domain.reasoning import reasoning_of
 from hermes.domain.records import TurnFinished
 from hermes.domain.session.builder import publishing, start_next, then, waiting_messages
 from hermes.domain.session.protocol import Step
@@ -18,6 +19,7 @@ def finish(before: Step, finished: TurnFinished, text: str) -> Step:
     session, turn = before.session, before.session.turn
     assert turn is not None
     calls = client_calls(text_and_calls(finished.message)[1]) if finished.handed else ()
+    reasoning = reasoning_of(finished.message).text
     answers = (
         TurnAnswered(
             session=session.id,
@@ -27,6 +29,7 @@ def finish(before: Step, finished: TurnFinished, text: str) -> Step:
             finish_reason=finished.finish_reason,
             usage=turn.usage + finished.usage,
             calls=calls,
+            reasoning=reasoning,
         )
         for waiting in waiting_messages(session, turn.id)
     )

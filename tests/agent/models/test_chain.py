@@ -12,9 +12,10 @@ from hermes.agent.models.retry import MAX_RETRY_AFTER_S
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
+from hermes.domain.reasoning import Reasoning
 from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
-from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted
-from tests.agent.harness import DONE, ScriptedModel, broken, calls, says, text
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelReasoning, ModelRequest, ModelStarted
+from tests.agent.harness import DONE, Script, ScriptedModel, broken, calls, says, text
 
 K = FailureKind
 REQUEST = ModelRequest(session=SessionId("s"), messages=(), model="chosen")
@@ -24,6 +25,7 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[str] = []
         self.slept: list[float] = []
+        self.thoughts: list[str] = []
 
     async def ask(self, *chain: Model, first: int = 0) -> ModelReply | Failure:
         async def sleep(seconds: float) -> None:
@@ -31,6 +33,7 @@ class Ear:
 
         listener = ReplyListener(
             text=self.heard.append,
+            reasoning=self.thoughts.append,
             reset=lambda: self.heard.append("(taken back)"),
             trouble=lambda said: self.heard.append(f"trouble: {said}"),
         )
@@ -53,7 +56,7 @@ async def failed(ear: Ear, *chain: Model) -> Failure:
 async def test_an_answer_is_heard_as_it_comes() -> None:
     ear = Ear()
     assert await answered(ear, ScriptedModel(says("Hello ", "there"))) == ModelReply(
-        text="Hello there", done=DONE, place=0
+        text="Hello there", done=DONE, place=0, reasoning=Reasoning(provider="test", model="chosen")
     )
     assert ear.heard == ["Hello ", "there"]
 
@@ -267,3 +270,24 @@ async def test_time_spent_waiting_for_others_is_measured_apart() -> None:
     assert three.waited_s > 0
     assert "2 calls are before this one" in heard[0]
     assert caller.waiting == 0
+
+
+async def test_reasoning_is_heard_apart_from_the_answer() -> None:
+    ear = Ear()
+    script: Script = (
+        ModelReasoning(text="hm "),
+        *text("<think>still", " thinking</think>", "Hello"),
+        replace(DONE, reasoning=({"type": "x"},)),
+    )
+    reply = await answered(ear, ScriptedModel(script))
+    assert reply.text == "Hello"
+    assert reply.reasoning == Reasoning(
+        text="hm still thinking", provider="test", model="chosen", items=({"type": "x"},)
+    )
+    assert "".join(ear.thoughts) == "hm still thinking"
+
+
+async def test_reasoning_that_a_template_opened_is_taken_back_and_kept() -> None:
+    ear = Ear()
+    reply = await answered(ear, ScriptedModel((*text("I think", "\n</think>\n", "Hello"), DONE)))
+    assert (reply.text, reply.reasoning.text) == ("Hello", "I think")

@@ -208,3 +208,38 @@ def test_the_messages_of_a_request_are_copied_once() -> None:
         tracemalloc.stop()
     assert len(json.loads(body)["messages"]) == len(messages)
     assert peak < 1.5 * len(body)
+
+
+def test_reasoning_is_kept_apart_in_every_field_that_endpoints_use() -> None:
+    completion = StreamedCompletion(model="m")
+    thoughts = []
+    for delta in (
+        {"reasoning_content": "a"},
+        {"reasoning": "b", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "b"}]},
+        {"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "c", "signature": "s"}]},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "index": 1, "data": "d"}]},
+    ):
+        assert completion.add(chunk(**delta)) == ""
+        thoughts.append(completion.thought)
+    assert completion.add(chunk("stop", content="answer", reasoning_content=None)) == "answer"
+    assert completion.thought == ""
+    assert thoughts == ["a", "b", "", ""]
+    assert completion.done().reasoning == (
+        {"type": "reasoning.text", "index": 0, "text": "bc", "signature": "s"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "d"},
+    )
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 5}},
+        {"prompt_cache_hit_tokens": 5},
+        {"cached_tokens": 5},
+    ],
+)
+def test_cached_tokens_are_found_under_each_name(usage: dict[str, Any]) -> None:
+    completion = StreamedCompletion(model="m")
+    completion.add(json.dumps({"usage": {"prompt_tokens": 9, **usage}}).encode())
+    completion.add(chunk("stop"))
+    assert completion.done().usage == Usage(prompt_tokens=9, cached_tokens=5)

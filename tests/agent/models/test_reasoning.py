@@ -95,3 +95,22 @@ def test_what_follows_a_block_at_the_beginning_is_the_answer(reasoning: str, ans
 def test_fenced_text_is_unchanged(text: str) -> None:
     fenced = "~~~~~~~~~~~\n" + text.replace("~", "") + "\n~~~~~~~~~~~"
     assert visible(fenced) == fenced
+
+
+@given(st.lists(st.sampled_from([*"<think>", "a", "\n", "</think>"]), max_size=20), words, words)
+def test_reasoning_comes_out_whole_however_it_is_cut(cuts: list[str], thought: str, answer: str) -> None:
+    text = f"<think>{thought}{''.join(cuts).replace('<', '')}</think>{answer}"
+    parser = ReasoningFilter()
+    thoughts = []
+    for character in text:
+        parser.feed(character)
+        thoughts.append(parser.take_thought())
+    parser.finish()
+    thoughts.append(parser.take_thought())
+    assert "".join(thoughts) == thought + "".join(cuts).replace("<", "")
+
+
+def test_reasoning_that_never_ends_is_reasoning() -> None:
+    parser = ReasoningFilter()
+    assert parser.feed("<think>half a tho") + parser.feed("ught</thi") + parser.finish() == ""
+    assert parser.take_thought() == "half a thought</thi"

@@ -20,6 +20,7 @@ from hermes.domain.events import (
     CallProgress,
     Event,
     Notice,
+    ReasoningDelta,
     Steered,
     TextDelta,
     TextReset,
@@ -99,7 +100,7 @@ class TurnFollower:
             self._had_text = self._had_text or isinstance(event, TextDelta)
             if event is not None and (live := self._live(event)) is not None:
                 return live
-            if event is not None and not isinstance(event, TextDelta | TextReset):
+            if event is not None and not isinstance(event, TextDelta | TextReset | ReasoningDelta):
                 await self._read_records(event if isinstance(event, TurnGaveUp) else None)
                 self._update_position(event)
             if self._unreturned:

@@ -20,6 +20,7 @@ from hermes.domain.events import (
     CallEnded,
     CallProgress,
     Notice,
+    ReasoningDelta,
     SessionMoved,
     Steered,
     TextDelta,
@@ -33,7 +34,7 @@ from hermes.domain.submission import Handling, Receipt
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.sessions import Sessions
 
-Step: TypeAlias = str | Shown | TurnOutcome | None
+Step: TypeAlias = str | Shown | ReasoningDelta | TurnOutcome | None
 
 _WAITING = (Handling.QUEUED, Handling.STEERING)
 
@@ -88,8 +89,11 @@ class TurnWatch:
                 case TextDelta():
                     if text := self.spoken.hear(event.text + self._feed.waiting_text()):
                         return text
-                case TurnBegan() | TextReset():
+                case TurnBegan():
                     self.spoken.again()
+                case TextReset():
+                    self.spoken.again()
+                    return event
                 case CallBegan() | CallEnded() | CallAnswered():
                     self.spoken.next_reply()
                     self._asked.discard(event.call)  # a later model call may reuse the id
@@ -98,7 +102,7 @@ class TurnWatch:
                     self.spoken.next_reply()
                     self._asked.add(event.call)
                     return event
-                case CallProgress() | Notice() | SessionMoved() | Steered():
+                case CallProgress() | Notice() | SessionMoved() | Steered() | ReasoningDelta():
                     return event
         self._resubscribe()
         return await self._stored()

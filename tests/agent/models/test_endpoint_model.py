@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from blockbuster import blockbuster_ctx
 
-from hermes.agent.models.openai_model import OpenAIModel
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.usage import Usage
-from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
+from tests.agent.harness import chat_model
 from tests.support.model_server import (
     CUT,
     DONE,
@@ -51,8 +51,8 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-async def model(server: ModelServer) -> AsyncIterator[OpenAIModel]:
-    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=KEY, idle_timeout_s=20)
+async def model(server: ModelServer) -> AsyncIterator[Model]:
+    model = chat_model(server.base_url, key=KEY, idle_timeout_s=20)
     yield model
     await model.close()
 
@@ -73,18 +73,18 @@ async def silence_is_long(server: ModelServer, monkeypatch: pytest.MonkeyPatch) 
     passing.cancel()
 
 
-async def ask(model: OpenAIModel, *messages: EncodedMessage, options: bytes = b"{}") -> list[ModelChunk]:
+async def ask(model: Model, *messages: EncodedMessage, options: bytes = b"{}") -> list[ModelChunk]:
     request = ModelRequest(session=SessionId("s"), messages=messages or (HELLO,), options=options)
     return [chunk async for chunk in model.stream(request)]
 
 
-async def failure_of(model: OpenAIModel) -> Failure:
+async def failure_of(model: Model) -> Failure:
     with pytest.raises(ModelError) as caught:
         await ask(model)
     return caught.value.failure
 
 
-async def test_an_answer_is_streamed_with_usage_and_the_key_is_sent(server: ModelServer, model: OpenAIModel) -> None:
+async def test_an_answer_is_streamed_with_usage_and_the_key_is_sent(server: ModelServer, model: Model) -> None:
     server.script(answer("three little words", chunks=6))
     *texts, done = await ask(model, options=b'{"temperature": 0.5}')
     assert [text.text for text in texts if isinstance(text, ModelText)] == ["thr", "ee ", "lit", "tle", " wo", "rds"]
@@ -100,20 +100,20 @@ async def test_an_answer_is_streamed_with_usage_and_the_key_is_sent(server: Mode
     assert server.headers[0]["Content-Length"] == str(len(server.bodies[0]))
 
 
-async def test_a_thousand_messages_go_out_byte_for_byte(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_thousand_messages_go_out_byte_for_byte(server: ModelServer, model: Model) -> None:
     # Spacing and escapes that an encoder would not produce: nobody has encoded them again.
     messages = [EncodedMessage(b'{ "role":"user","content" : "\\u006eo %d" }' % number) for number in range(1000)]
     await ask(model, *messages)
     assert b'"messages":[' + b",".join(messages) + b"]" in server.bodies[0]
 
 
-async def test_a_history_of_many_megabytes_goes_out_whole(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_history_of_many_megabytes_goes_out_whole(server: ModelServer, model: Model) -> None:
     long = EncodedMessage(json.dumps({"role": "user", "content": "x" * 5_000_000}).encode())
     await ask(model, long, HELLO)
     assert [len(text) for text in server.texts()] == [5_000_000, 5]
 
 
-async def test_connections_are_used_again(server: ModelServer, model: OpenAIModel) -> None:
+async def test_connections_are_used_again(server: ModelServer, model: Model) -> None:
     peers = []
     server.handler = lambda body, number: answer("again")
     for _ in range(3):
@@ -158,7 +158,7 @@ async def test_connections_are_used_again(server: ModelServer, model: OpenAIMode
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("silence_is_long")
-async def test_a_fault_has_its_kind(server: ModelServer, model: OpenAIModel, reply: Reply, kind: FailureKind) -> None:
+async def test_a_fault_has_its_kind(server: ModelServer, model: Model, reply: Reply, kind: FailureKind) -> None:
     server.script(reply)
     failure = await failure_of(model)
     assert failure.kind == kind
@@ -167,12 +167,12 @@ async def test_a_fault_has_its_kind(server: ModelServer, model: OpenAIModel, rep
     assert await ask(model)  # and the next call is none the worse for it
 
 
-async def test_retry_after_is_kept(server: ModelServer, model: OpenAIModel) -> None:
+async def test_retry_after_is_kept(server: ModelServer, model: Model) -> None:
     server.script(error(429, retry_after="7"), error(503, retry_after_ms="1500"))
     assert [(await failure_of(model)).retry_after_s for _ in range(2)] == [7.0, 1.5]
 
 
-async def test_it_does_not_retry_by_itself(server: ModelServer, model: OpenAIModel) -> None:
+async def test_it_does_not_retry_by_itself(server: ModelServer, model: Model) -> None:
     server.script(error(500))
     await failure_of(model)
     assert len(server.requests) == 1
@@ -181,7 +181,7 @@ async def test_it_does_not_retry_by_itself(server: ModelServer, model: OpenAIMod
 async def test_closed_port_is_a_connection_failure() -> None:
     with socket.socket() as deaf:  # and nobody else takes the port meanwhile
         deaf.bind(("127.0.0.1", 0))
-        model = OpenAIModel(base_url=f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", name="fake", api_key=None)
+        model = chat_model(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
         assert (await failure_of(model)).kind == K.CONNECTION
         await model.close()
 
@@ -191,7 +191,7 @@ async def test_closed_port_is_a_connection_failure() -> None:
 )  # fmt: skip
 @pytest.mark.usefixtures("silence_is_long")
 async def test_an_answer_that_finished_counts_however_the_stream_ends(
-    server: ModelServer, model: OpenAIModel, end: tuple[bytes, ...]
+    server: ModelServer, model: Model, end: tuple[bytes, ...]
 ) -> None:
     server.script(stream(delta(content="whole"), *end))
     text, done = await ask(model)
@@ -199,20 +199,20 @@ async def test_an_answer_that_finished_counts_however_the_stream_ends(
     assert isinstance(done, ModelDone)
 
 
-async def test_an_answer_cut_by_its_length_says_so(server: ModelServer, model: OpenAIModel) -> None:
+async def test_an_answer_cut_by_its_length_says_so(server: ModelServer, model: Model) -> None:
     server.script(answer("as long as allowed", finish="length"))
     done = (await ask(model))[-1]
     assert isinstance(done, ModelDone)
     assert done.finish_reason == "length"
 
 
-async def test_characters_split_between_packets_arrive_whole(server: ModelServer, model: OpenAIModel) -> None:
+async def test_characters_split_between_packets_arrive_whole(server: ModelServer, model: Model) -> None:
     payload = 'data: {"choices":[{"delta":{"content":"Größe 😀"}}]}\n\n'.encode()
     server.script(stream(*[bytes([byte]) for byte in payload], delta("stop")))
     assert (await ask(model))[0] == ModelText(text="Größe 😀")
 
 
-async def test_a_tool_call_is_handed_on(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_tool_call_is_handed_on(server: ModelServer, model: Model) -> None:
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     server.script(stream(delta(tool_calls=[call]), delta("tool_calls"), DONE))
     (done,) = await ask(model)
@@ -220,7 +220,7 @@ async def test_a_tool_call_is_handed_on(server: ModelServer, model: OpenAIModel)
     assert done.tool_calls == ({"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}},)
 
 
-async def test_redirects_are_not_followed(server: ModelServer, model: OpenAIModel) -> None:
+async def test_redirects_are_not_followed(server: ModelServer, model: Model) -> None:
     async with ModelServer() as other:
         server.script(Reply(status=307, headers={"Location": f"{other.base_url}/chat/completions"}))
         assert (await failure_of(model)).kind == K.BAD_REQUEST
@@ -234,7 +234,7 @@ async def test_the_environment_has_no_say(
         monkeypatch.setenv(f"OPENAI_{name}", "http://canary.invalid")
     (tmp_path / "netrc").write_text("default login canary password canary")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=None)
+    model = chat_model(server.base_url)
     await ask(model)
     await model.close()
     assert "canary" not in str(server.headers)
@@ -243,20 +243,20 @@ async def test_the_environment_has_no_say(
 
 async def test_the_environments_proxy_is_used(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
-    model = OpenAIModel(base_url="http://model.invalid/v1", name="fake", api_key=None)
+    model = chat_model("http://model.invalid/v1")
     server.script(answer("there"))
     assert isinstance((await ask(model))[-1], ModelDone)
     await model.close()
     assert server.headers[0]["Host"] == "model.invalid"
     monkeypatch.setenv("no_proxy", "model.invalid")
-    model = OpenAIModel(base_url="http://model.invalid/v1", name="fake", api_key=None)
+    model = chat_model("http://model.invalid/v1")
     assert (await failure_of(model)).kind is K.CONNECTION
     await model.close()
 
 
 @pytest.mark.parametrize("parts", [(STALL,), (delta(content="a"), STALL)])
 async def test_cancelling_closes_the_connection(server: ModelServer, parts: tuple[bytes, ...]) -> None:
-    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=None)
+    model = chat_model(server.base_url)
     server.script(stream(*parts))
     call = asyncio.create_task(ask(model))
     await server.until(lambda: len(server.requests) == 1)
@@ -267,12 +267,12 @@ async def test_cancelling_closes_the_connection(server: ModelServer, parts: tupl
     await model.close()
 
 
-async def test_concurrent_first_calls_share_one_client(server: ModelServer, model: OpenAIModel) -> None:
+async def test_concurrent_first_calls_share_one_client(server: ModelServer, model: Model) -> None:
     answers = await asyncio.gather(*(ask(model) for _ in range(20)))
     assert len(answers) == len(server.requests) == 20
 
 
-async def test_a_call_does_nothing_that_blocks(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_call_does_nothing_that_blocks(server: ModelServer, model: Model) -> None:
     with blockbuster_ctx("hermes.agent"):
         await ask(model)
         await ask(model)
@@ -280,7 +280,7 @@ async def test_a_call_does_nothing_that_blocks(server: ModelServer, model: OpenA
 
 FIRST_CALL = """
 import asyncio, sys, threading
-from hermes.agent.models.openai_model import OpenAIModel
+from tests.agent.harness import chat_model
 from hermes.domain.errors import ModelError
 from hermes.ports.agent import ModelRequest
 
@@ -291,7 +291,7 @@ class Watch:
 
 async def main():
     ticks = 0
-    model = OpenAIModel(base_url="http://127.0.0.1:1/v1", name="m", api_key=None)
+    model = chat_model("http://127.0.0.1:1/v1")
     call = asyncio.create_task(anext(model.stream(ModelRequest(session="s", messages=[b"{}"]))))
     while not call.done():
         await asyncio.sleep(0.001)
@@ -313,7 +313,7 @@ def test_the_client_is_imported_by_the_first_call_and_not_on_the_loop() -> None:
 
 
 async def test_signs_of_life_alone_are_not_listened_to_for_ever(server: ModelServer) -> None:
-    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=None, idle_timeout_s=0.05)
+    model = chat_model(server.base_url, idle_timeout_s=0.05)
     server.script(stream(Drip(data=b": still there\n\n", every_s=0.01)))
     try:
         assert (await failure_of(model)).kind == K.TIMEOUT
@@ -321,7 +321,7 @@ async def test_signs_of_life_alone_are_not_listened_to_for_ever(server: ModelSer
         await model.close()
 
 
-async def test_a_slow_answer_is_listened_to_as_long_as_it_goes_on(server: ModelServer, model: OpenAIModel) -> None:
+async def test_a_slow_answer_is_listened_to_as_long_as_it_goes_on(server: ModelServer, model: Model) -> None:
     server.script(stream(Drip(data=delta(content="x" * 100_000), every_s=0.001)))
     failure = await failure_of(model)
     assert failure.kind == K.MALFORMED_REPLY

@@ -1,0 +1,77 @@
+"""Chat completions: the protocol of OpenAI and of most other endpoints, with their differences as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.agent.models.completion import StreamedCompletion, request_body
+from hermes.agent.models.wire import StreamedAnswer, Wire
+from hermes.domain.message import EncodedMessage
+from hermes.domain.provider import EffortStyle, Provider, ReasoningReplay
+from hermes.domain.reasoning import Reasoning, reasoning_of, without_reasoning
+from hermes.ports.agent import ModelRequest
+
+NO_REASONING = "none"
+
+
+class ChatWire(Wire):
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    @property
+    def path(self) -> str:
+        return "/chat/completions"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {}
+
+    def body(self, request: ModelRequest, model: str) -> bytes:
+        settings = {"model": model, **effort_fields(self._provider, request.reasoning)}
+        encoded = (json.dumps(name).encode() + b":" + json.dumps(value).encode() for name, value in settings.items())
+        return request_body(request, *encoded, replayed=lambda message: self._replayed(message, model))
+
+    def answer(self, model: str, *, secret: str) -> StreamedAnswer:
+        return StreamedCompletion(model=model, secret=secret)
+
+    def _replayed(self, message: EncodedMessage, model: str) -> EncodedMessage:
+        reasoning = reasoning_of(message)
+        bare = without_reasoning(message)
+        if reasoning.provider != self._provider.name or reasoning.model != model:
+            return bare
+        fields = _replay_fields(reasoning, self._provider.replay)
+        if not fields:
+            return bare
+        added = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        return EncodedMessage(bare[:-1] + b"," + added[1:])
+
+
+def effort_fields(provider: Provider, level: str) -> dict[str, Any]:
+    """Return the fields that set the reasoning effort at this provider."""
+    if not level:
+        return {}
+    named = provider.effort_level(level)
+    switch = {"thinking": {"type": "disabled" if level == NO_REASONING else "enabled"}}
+    match provider.effort:
+        case EffortStyle.NONE:
+            return {}
+        case EffortStyle.FIELD:
+            return {"reasoning_effort": named}
+        case EffortStyle.OBJECT:
+            return {"reasoning": {"enabled": False} if level == NO_REASONING else {"effort": named}}
+        case EffortStyle.SWITCH:
+            return switch
+        case EffortStyle.SWITCH_AND_FIELD:
+            return switch if level == NO_REASONING else {**switch, "reasoning_effort": named}
+
+
+def _replay_fields(reasoning: Reasoning, replay: ReasoningReplay) -> dict[str, Any]:
+    match replay:
+        case ReasoningReplay.NONE:
+            return {}
+        case ReasoningReplay.TEXT:
+            return {"reasoning_content": reasoning.text} if reasoning.text else {}
+        case ReasoningReplay.DETAILS:
+            return {"reasoning_details": list(reasoning.items)} if reasoning.items else {}

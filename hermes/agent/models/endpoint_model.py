@@ -1,0 +1,124 @@
+"""Model behind an HTTP endpoint that streams events: chat completions or Anthropic Messages.
+
+`chain` does the retries. A key that the endpoint refuses is replaced by the next one of the pool before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermes.agent.models.failure import address_of, with_remedy
+from hermes.agent.models.key_pool import ApiKey, KeyPool
+from hermes.agent.models.wire import Wire
+from hermes.domain.errors import ModelError
+from hermes.ports.agent import Model, ModelChunk, ModelReasoning, ModelRequest, ModelText
+
+if TYPE_CHECKING:
+    from hermes.agent.models.endpoint import Endpoint
+
+CONNECT_TIMEOUT_S = 10.0
+IDLE_TIMEOUT_S = 60.0  # without a byte
+BIG_BYTES = 256 << 10  # a larger transcript is encoded in a thread
+
+
+class EndpointModel(Model):
+    def __init__(
+        self,
+        *,
+        wire: Wire,
+        base_url: str,
+        name: str,
+        keys: KeyPool,
+        provider: str = "",
+        key_header: str = "",
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+    ) -> None:
+        self._wire = wire
+        self._name = name
+        self._provider = provider
+        self._base_url = base_url
+        self._keys = keys
+        self._key_header = key_header
+        self._connect_timeout_s = connect_timeout_s
+        self._idle_timeout_s = idle_timeout_s
+        self._endpoint: Endpoint | None = None
+        self._opening = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def provider(self) -> str:
+        return self._provider
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        endpoint = await self._opened()
+        name = request.model or self.name
+        body = await self._body(request, name)
+        begun = False
+        for _ in range(self._keys.size):
+            key = self._keys.current()
+            try:
+                async with aclosing(self._call(endpoint, body, name, key)) as chunks:
+                    async for chunk in chunks:
+                        begun = True
+                        yield chunk
+            except ModelError as error:
+                failure = replace(error.failure, address=address_of(self._base_url, secret=key.value))
+                if self._keys.rotate(key, failure) and not begun:
+                    continue
+                raise ModelError(with_remedy(failure, key.source)) from error
+            return
+
+    async def close(self) -> None:
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            await endpoint.close()
+
+    async def _call(
+        self, endpoint: Endpoint, body: bytes, name: str, key: ApiKey
+    ) -> AsyncGenerator[ModelChunk, None]:
+        answer = self._wire.answer(name, secret=key.value)
+        headers = {**self._wire.headers, **_authorization(key.value, self._key_header)}
+        async with aclosing(endpoint.events(self._wire.path, body, headers, answer, secret=key.value)) as events:
+            async for data in events:
+                text = answer.add(data)
+                if answer.thought:
+                    yield ModelReasoning(text=answer.thought)
+                if text:
+                    yield ModelText(text=text)
+        yield answer.done()
+
+    async def _body(self, request: ModelRequest, name: str) -> bytes:
+        if sum(map(len, request.messages)) > BIG_BYTES:
+            return await asyncio.to_thread(self._wire.body, request, name)
+        return self._wire.body(request, name)
+
+    async def _opened(self) -> Endpoint:
+        async with self._opening:
+            if self._endpoint is None:
+                self._endpoint = (await asyncio.to_thread(_endpoint))(
+                    base_url=self._base_url,
+                    connect_timeout_s=self._connect_timeout_s,
+                    idle_timeout_s=self._idle_timeout_s,
+                )
+            return self._endpoint
+
+
+def _endpoint() -> type[Endpoint]:
+    """Import the endpoint's class. Slow: call it in a thread."""
+    from hermes.agent.models.endpoint import Endpoint  # noqa: PLC0415
+
+    return Endpoint
+
+
+def _authorization(key: str, header: str) -> dict[str, str]:
+    if not key:
+        return {}
+    return {header: key} if header else {"Authorization": f"Bearer {key}"}

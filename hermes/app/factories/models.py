@@ -1,0 +1,111 @@
+"""Factory of models: the configured one, its fallbacks, and others that people choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hermes.agent.models.catalog import make_model
+from hermes.agent.models.key_pool import ApiKey
+from hermes.agent.models.local_model import CONTEXT_MAX, LocalModel
+from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
+from hermes.agent.models.offline_model import OfflineModel
+from hermes.config.log import redact
+from hermes.config.model_settings import AUTO, ModelConfig
+from hermes.config.providers import LOCAL, OFFLINE, PROVIDERS
+from hermes.config.secret import Secret
+from hermes.config.settings import Config
+from hermes.domain.errors import ConfigError
+from hermes.domain.provider import Provider, WireProtocol, split_choice
+from hermes.ports.agent import Model
+from hermes.system.clock import wall
+
+
+def make_models(config: Config, environ: Mapping[str, str]) -> ModelSet:
+    """Make the first model and its fallbacks. Raises ConfigError."""
+    model = config.model
+    chain = (_configured(model, environ), *(_fallback(text, model, environ) for text in model.fallbacks))
+    return ModelSet(chain, lambda choice: _chosen(choice, model, environ))
+
+
+def choice_of(text: str, model: ModelConfig) -> ModelChoice:
+    """Return the choice that `[PROVIDER:]MODEL` or an alias names."""
+    provider, name = split_choice(model.resolved(text), PROVIDERS)
+    return ModelChoice(provider=provider, model=name)
+
+
+def terms_of(config: Config, provider: str, name: str) -> ModelTerms:
+    """Return window and price of a model: configured, else known, else those of the configured model."""
+    model = config.model
+    if model.provider == LOCAL:
+        return ModelTerms(context_window=min(model.window, CONTEXT_MAX))
+    if (provider, name) == (model.provider, model.name) or model.entry is None:
+        known = model.entry.facts(name).vision if model.entry else None
+        return ModelTerms(context_window=model.window, price=model.price(), vision=known)
+    entry = PROVIDERS.get(provider) or model.entry
+    facts, price = entry.facts(name), model.price_of(entry.name, name)
+    return ModelTerms(
+        context_window=facts.context_window or model.window,
+        price=price if price.input or price.output else model.price(),
+        vision=facts.vision,
+    )
+
+
+def _configured(model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    if model.provider == OFFLINE:
+        return OfflineModel()
+    if model.provider == LOCAL:
+        return LocalModel(context_window=model.window)
+    assert model.entry is not None
+    return _endpoint(model, model.entry, model.name, base_url=model.base_url, keys=_keys(model, environ))
+
+
+def _chosen(choice: ModelChoice, model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    """Make a model of another provider, with the key in the provider's own variable."""
+    entry = PROVIDERS[choice.provider]
+    if not entry.base_url:
+        raise ConfigError(f"the provider {entry.name} needs model.base_url; set model.provider to it")
+    own = replace(model, provider=entry.name, api_key_env=AUTO, api_key_file="", protocol=AUTO)
+    return _endpoint(own, entry, choice.model, keys=_keys(own, environ))
+
+
+def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    """Parse [PROVIDER:]MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE. Missing parts are those of the first model."""
+    if text == OFFLINE:
+        return OfflineModel()
+    name, _, rest = text.partition("@")
+    address, _, variable = rest.partition("#")
+    choice = choice_of(name, model)
+    if choice.provider not in ("", model.provider) and not address:
+        return _chosen(choice, model, environ)
+    entry = PROVIDERS.get(choice.provider) or model.entry or PROVIDERS["openai"]
+    if variable:
+        keys: tuple[ApiKey, ...] = _revealed(((variable, Secret(environ.get(variable, "").strip())),))
+    else:
+        keys = _keys(model, environ) if model.is_remote and not address else ()
+    return _endpoint(model, entry, choice.model, base_url=address or model.base_url, keys=keys)
+
+
+def _endpoint(
+    model: ModelConfig, entry: Provider, name: str, *, base_url: str = "", keys: tuple[ApiKey, ...]
+) -> Model:
+    return make_model(
+        entry,
+        name=name,
+        clock=wall,
+        base_url=base_url,
+        protocol=None if model.protocol == AUTO else WireProtocol(model.protocol),
+        keys=keys,
+        connect_timeout_s=model.connect_timeout_s,
+        idle_timeout_s=model.idle_timeout_s,
+    )
+
+
+def _keys(model: ModelConfig, environ: Mapping[str, str]) -> tuple[ApiKey, ...]:
+    return _revealed(model.api_keys(environ))
+
+
+def _revealed(found: tuple[tuple[str, Secret], ...]) -> tuple[ApiKey, ...]:
+    for _, secret in found:
+        redact(secret)
+    return tuple(ApiKey(value=secret.reveal(), source=source) for source, secret in found if secret.reveal())
