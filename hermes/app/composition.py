@@ -279,6 +279,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "new_turn_id": _new_turn_id,
             "clock": wall_clock.wall,
             "keys": KeyService(sessions, wall_clock.wall),
+            "search": search,
         }
         imported = await importing
         admin = imported.AdminServer(

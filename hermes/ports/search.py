@@ -38,6 +38,20 @@ class IndexProgress:
         return 100 * self.indexed // self.total if self.indexed < self.total else 100
 
 
+class Search(Protocol):
+    """Full-text search over the messages of all sessions."""
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        session: SessionId | None = None,
+        role: str | None = None,
+        since: float | None = None,
+    ) -> Findings: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     hits: Sequence[Found]

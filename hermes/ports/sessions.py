@@ -10,6 +10,7 @@ from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
+from hermes.domain.read.reader import Activity
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
@@ -55,14 +56,16 @@ class Sessions(Protocol):
         """Return the live end of the session's lineage, or with `exact` this session."""
 
     async def messages(
-        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False, before: Seq | None = None
     ) -> list[StoredMessage]:
         """Return a page of the transcript after a position, oldest first; `after=None` returns the last page.
+
+        `before` returns the last page before a position instead.
 
         Returns about `limit` messages: fewer if they are large, more if several share the last position.
         """
 
-    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...
+    async def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]: ...
     async def stop_turn(
         self,
         session: SessionId,

@@ -14,7 +14,7 @@ from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.lineage import Address, find_lineage, find_route
-from hermes.domain.read.reader import Reader
+from hermes.domain.read.reader import Activity, Reader
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.trace_search import find_trace
 from hermes.domain.read.transcript import read_around, read_page
@@ -44,17 +44,17 @@ class Archive:
         return await self._journal.fetch(lambda reader: _end_of_own(reader, session))
 
     async def messages(
-        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False, before: Seq | None = None
     ) -> list[StoredMessage]:
         return await self._journal.fetch(
-            lambda reader: read_page(reader, look_up(reader, session, exact=exact)[0], after, limit),
+            lambda reader: read_page(reader, look_up(reader, session, exact=exact)[0], after, limit, before=before),
         )
 
     async def around(self, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
         """Return messages of this session before, at and after a position; `None` is the end."""
         return await self._journal.fetch(lambda reader: read_around(reader, session, seq, n))
 
-    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+    async def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
         return await self._journal.fetch(lambda reader: reader.recent(limit, after))
 
     async def heads(self, sessions: Iterable[SessionId]) -> dict[SessionId, Session]:

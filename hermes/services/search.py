@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes.domain.ids import SessionId
-from hermes.ports.search import Findings, IndexProgress
+from hermes.ports.search import Findings, IndexProgress, Search
 from hermes.ports.storage import Engine
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ WAIT_S: Final = 5.0  # a search waits this long for the index, then answers from
 _MIN_RECORDS_FOR_EARLY_START: Final = 10_000  # records; fewer are indexed within the first search
 
 
-class SearchService:
+class SearchService(Search):
     def __init__(self, directory: Path, *, engine: Engine, wait_s: float = WAIT_S) -> None:
         self._directory = directory
         self._engine = engine

@@ -21,7 +21,7 @@ from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
-from hermes.domain.read.reader import Due
+from hermes.domain.read.reader import Activity, Due
 from hermes.domain.records import BadRecord, LogEntry, Record
 from hermes.domain.session.state import Session
 from hermes.domain.submission import Seen
@@ -45,6 +45,7 @@ from hermes.storage.keys import (
     due_of,
     lsn_key,
     lsn_of,
+    recent_key,
     session_key,
     session_of,
     session_of_recent,
@@ -137,7 +138,7 @@ class LmdbReader:
         with self._view() as view:
             return [session_of(key) for key, _ in view.scan(PENDING)]
 
-    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+    def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
         with self._view() as view:
             start = b"" if after is None else _place_after(view, after)
             sessions = (session_of_recent(key) for key, _ in view.scan(RECENT, start=start))
@@ -256,7 +257,9 @@ def _value(view: StoreView, lsn: bytes) -> bytes | LostPageError | None:
         return error
 
 
-def _place_after(view: StoreView, session: SessionId) -> bytes:
+def _place_after(view: StoreView, session: SessionId | Activity) -> bytes:
+    if isinstance(session, tuple):
+        return recent_key(session_key(session[1]), session[0]) + b"\0"
     key = session_key(session)
     row = read_row(view.get, key)
     if row is None:

@@ -19,6 +19,7 @@ from hermes.domain.events import Notice, PhaseChanged
 from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.operations import PutFact
 from hermes.domain.process.process_record import Heartbeat
+from hermes.domain.read.reader import Activity
 from hermes.domain.records import Ended, LogEntry, ResetBlocked
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.state import Phase, Session
@@ -562,7 +563,7 @@ async def test_sessions_of_another_policy_are_found_after_a_reload() -> None:
 class CountingEngine(MemoryEngine):
     listed = 0
 
-    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+    def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
         self.listed += 1
         return super().recent(limit, after)
 

@@ -305,6 +305,15 @@ def test_recent_moves_a_session_up_when_it_is_active(engine: Engine) -> None:
     assert [session.id for session in engine.recent(9)] == [A, B]
 
 
+def test_recent_continues_at_a_place_although_its_session_has_moved(engine: Engine) -> None:
+    stored(engine, *(append(name, 0, active_at=NOW + n) for n, name in enumerate("abc")))
+    place = (NOW + 1, B)
+    stored(engine, append("b", 1, active_at=NOW + 9))
+    assert [session.id for session in engine.recent(9, place)] == [A]
+    stored(engine, Erase(session=B))
+    assert [session.id for session in engine.recent(9, place)] == [A]
+
+
 def test_sessions_active_at_the_same_moment_are_all_listed(engine: Engine) -> None:
     names = [f"s{n}" for n in range(7)]
     stored(engine, *(append(name, 0) for name in names))

@@ -27,7 +27,7 @@ from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process import Chunk
 from hermes.domain.process.process_record import ProcessView
-from hermes.domain.read.reader import StoreStats
+from hermes.domain.read.reader import Activity, StoreStats
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import ActorView, JournalEntry, JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Phase, Session, Turn, is_pending
@@ -223,17 +223,18 @@ class FakeSessions:
         return SessionView(session=found, why=why, lineage=tuple(lineage), live=True, mailbox=0)
 
     async def messages(
-        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False, before: Seq | None = None
     ) -> list[StoredMessage]:
         self._get(session)
-        stored = self.transcripts[session]
+        stored = [each for each in self.transcripts[session] if before is None or each.seq < before]
         if after is None:
             return stored[-limit:]
         return [message for message in stored if message.seq > after][:limit]
 
-    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+    async def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
         sessions = list(reversed(self.sessions.values()))
         ids = [session.id for session in sessions]
+        after = after[1] if isinstance(after, tuple) else after
         first = ids.index(after) + 1 if after in ids else 0
         return sessions[first : first + limit]
 

@@ -42,7 +42,7 @@ from hermes.domain.operations import (
 )
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
-from hermes.domain.read.reader import Due, StoreStats
+from hermes.domain.read.reader import Activity, Due, StoreStats
 from hermes.domain.records import LogEntry, Record
 from hermes.domain.session.state import Session
 from hermes.domain.submission import Seen
@@ -129,12 +129,15 @@ class MemoryEngine(Engine):
         with self._lock:
             return sorted(session for session, row in self._rows.items() if row.pending)
 
-    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+    def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
         with self._lock:
             heads = sorted((row.head for row in self._rows.values()), key=_activity)
-            if after is not None and after not in self._rows:
+            if isinstance(after, tuple):
+                place = recent_key(session_key(after[1]), after[0])
+            elif after is not None and after not in self._rows:
                 raise UnknownSessionError(f"there is no session {after} (any more)")
-            place = _activity(self._rows[after].head) if after is not None else b""
+            else:
+                place = _activity(self._rows[after].head) if after is not None else b""
         return [head for head in heads if _activity(head) > place][:limit]
 
     def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]:

@@ -28,6 +28,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
+from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
 from hermes.services.keys import KeyService
@@ -50,6 +51,7 @@ class AdminServer:
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         keys: KeyService,
+        search: Search | None = None,
         chat_services: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
     ) -> None:
@@ -61,6 +63,7 @@ class AdminServer:
         self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
+        self._search = search
         self._keys = keys
         self._chat_services = chat_services
         self._workdirs = workdirs
@@ -86,6 +89,7 @@ class AdminServer:
             clock=self._clock,
             lifetime=self._lifetime,
             platform="cli",
+            search=self._search,
         )
         chat = None if self._chat_services is None else ChatApi(service, self._chat_services, self._workdirs)
         routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]

@@ -30,6 +30,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
+from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
 
@@ -65,6 +66,7 @@ class Service:
     body_timeout_s: float = 30
     ping_s: float = 15
     allow_yolo: bool = True
+    search: Search | None = None
     sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
 
     def source(self, request: web.Request, user: str = "") -> Source:

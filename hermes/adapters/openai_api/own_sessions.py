@@ -17,6 +17,7 @@ from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
+from hermes.domain.read.reader import Activity
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
@@ -99,26 +100,26 @@ class OwnSessions(Sessions):
         return await self._inner.view(session, exact=exact)
 
     async def messages(
-        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False, before: Seq | None = None
     ) -> list[StoredMessage]:
         await self.check(session)
-        return await self._inner.messages(session, after, limit, exact=exact)
+        return await self._inner.messages(session, after, limit, exact=exact, before=before)
 
-    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+    async def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
         key = CALLER.get()
         if key is None:
             return await self._inner.recent(limit, after)
-        await self.check(after)
+        await self.check(None if isinstance(after, tuple) else after)
         return await self._recent_of(key, limit, after)
 
-    async def _recent_of(self, key: ApiKey, limit: int, after: SessionId | None) -> list[Session]:
+    async def _recent_of(self, key: ApiKey, limit: int, after: SessionId | Activity | None) -> list[Session]:
         found: list[Session] = []
         for _ in range(_MAX_READ // _PAGE):
             page = await self._inner.recent(_PAGE, after)
             found += [session for session in page if key.owns(session)]
             if len(found) >= limit or len(page) < _PAGE:
                 break
-            after = page[-1].id
+            after = (page[-1].active_at, page[-1].id)
         return found[:limit]
 
     async def stop_turn(

@@ -28,6 +28,8 @@ from hermes.adapters.openai_api.runs.approval_api import ApprovalApi
 from hermes.adapters.openai_api.runs.run_api import RunApi
 from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.adapters.openai_api.session_wish_api import SessionWishes
+from hermes.adapters.openai_api.sessions.search_api import SearchApi
+from hermes.adapters.openai_api.sessions.session_edit_api import SessionEditApi
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.ids import TurnId
 from hermes.domain.values import dataclass
@@ -35,6 +37,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
+from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
 from hermes.services.keys import KeyService
@@ -61,8 +64,9 @@ class ApiSettings:
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
-    parts = (Chat(service), ModelApi(service), SessionApi(service), ProcessApi(service), CommandApi(service))
-    return [route for part in (*parts, HealthApi(service), *_turn_parts(service)) for route in part.routes()]
+    parts = (Chat(service), ModelApi(service), ProcessApi(service), CommandApi(service), HealthApi(service))
+    sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service))
+    return [route for part in (*parts, *sessions, *_turn_parts(service)) for route in part.routes()]
 
 
 def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi, ApprovalApi, EventApi, TokenApi]:
@@ -83,6 +87,7 @@ class ApiServer:
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         keys: KeyService,
+        search: Search | None = None,
     ) -> None:
         self.address = ""  # known after the start
         self._settings = settings
@@ -94,6 +99,7 @@ class ApiServer:
         self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
+        self._search = search
         self._guard = RequestGuard(
             key=settings.key,
             keys=keys,
@@ -156,6 +162,7 @@ class ApiServer:
             body_timeout_s=self._settings.body_timeout_s,
             ping_s=self._settings.ping_s,
             allow_yolo=self._settings.allow_yolo,
+            search=self._search,
             sign_token=lambda token: token.sign(self._settings.key),
         )
 

@@ -5,7 +5,9 @@ Any id of a lineage means its live end, unless `exact` asks for this session.
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Collection
+from typing import Annotated, TypeAlias
 
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
@@ -14,17 +16,35 @@ from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.parameter import is_set, query
 from hermes.adapters.http.schema import Fields, Flag, SessionIdText
 from hermes.adapters.http.service import Service, json_response, remember_session
+from hermes.adapters.openai_api.sessions import session_list
 from hermes.adapters.openai_api.turns import pending
+from hermes.domain.errors import BadInputError
 from hermes.domain.ids import Seq, SessionId
+from hermes.domain.read.reader import Activity
 from hermes.domain.read.views import StoredMessage
+from hermes.domain.session.state import Phase, Session
 
 MAX_LISTED = 200
 MAX_MESSAGES = 1_000
 
 
+PREVIEWED = 5  # messages read for a preview
+PREVIEW_CHARACTERS = 120
+Time: TypeAlias = Annotated[float, Meta(ge=0, le=2**40, description="seconds since the epoch")]
+
+
 class SessionListQuery(Fields):
     limit: Annotated[int, Meta(ge=1, le=MAX_LISTED)] = 50
     after: SessionIdText | UnsetType = UNSET
+    cursor: str | UnsetType = UNSET
+    platform: str = ""
+    phase: Phase | UnsetType = UNSET
+    title: str = ""
+    person: str = ""
+    since: Time | UnsetType = UNSET
+    until: Time | UnsetType = UNSET
+    total: Flag = "0"
+    preview: Flag = "0"
 
 
 class SessionQuery(Fields):
@@ -34,6 +54,7 @@ class SessionQuery(Fields):
 class MessagesQuery(Fields):
     limit: Annotated[int, Meta(ge=1, le=MAX_MESSAGES)] = 100
     after: Annotated[int, Meta(ge=-1, le=2**63 - 1)] | UnsetType = UNSET
+    before: Annotated[int, Meta(ge=0, le=2**63 - 1)] | UnsetType = UNSET
     exact: Flag = "0"
 
 
@@ -51,9 +72,29 @@ class SessionApi:
         ]
 
     async def recent(self, request: web.Request) -> web.Response:
-        asked = query(request, SessionListQuery)
-        sessions = await self._service.sessions.recent(asked.limit, SessionId(asked.after) if asked.after else None)
-        return json_response({"sessions": [presentation.session(session) for session in sessions]})
+        """List sessions, last active first. A page may be short although `next_cursor` is set."""
+        asked, sessions = query(request, SessionListQuery), self._service.sessions
+        wanted = _filter_in(asked)
+        page = await session_list.read_page(sessions, wanted, after=_start_in(asked), limit=asked.limit)
+        body: presentation.JsonObject = {
+            "sessions": [presentation.session(session) for session in page.sessions],
+            "has_more": page.after is not None,
+            "next_cursor": None if page.after is None else session_list.cursor_of(page.after),
+        }
+        if is_set(asked.total):
+            body["total"] = await session_list.count(sessions, wanted)
+        if is_set(asked.preview):
+            body["previews"] = {session.id: await self._preview(session) for session in page.sessions}
+        return json_response(body)
+
+    async def _preview(self, session: Session) -> presentation.JsonObject:
+        """Return the beginning of the first message of a person, and of the last message."""
+        read = self._service.sessions.messages
+        first = await read(session.id, Seq(-1), PREVIEWED, exact=True)
+        last = await read(session.id, None, PREVIEWED, exact=True)
+        asked = (text for each in first if not each.note and (text := _text_of(each, ("user",))))
+        said = (text for each in reversed(last) if (text := _text_of(each, ("user", "assistant"))))
+        return {"first": next(asked, ""), "last": next(said, "")}
 
     async def one(self, request: web.Request) -> web.Response:
         asked_for = query(request, SessionQuery)
@@ -74,23 +115,54 @@ class SessionApi:
         return json_response({"session_id": session, "processes": [self._service.shown_process(x) for x in listed]})
 
     async def messages(self, request: web.Request) -> web.Response:
-        """Return messages after a position, oldest first; without one, the last page."""
+        """Return messages after or before a position, oldest first; without one, the last page."""
         asked = query(request, MessagesQuery)
-        limit, after = asked.limit, None if isinstance(asked.after, UnsetType) else asked.after
+        after, before = (None if isinstance(each, UnsetType) else each for each in (asked.after, asked.before))
+        if after is not None and before is not None:
+            raise BadInputError("Give after or before, not both.", param="before", code="invalid_value")
         view = await self._service.view(parameter.session_in_path(request), exact=is_set(asked.exact))
         session = remember_session(request, view.session.id)
-        place = None if after is None else Seq(after)
-        stored = await self._service.sessions.messages(session, place, limit, exact=True)
+        place, end = (None if each is None else Seq(each) for each in (after, before))
+        stored = await self._service.sessions.messages(session, place, asked.limit, exact=True, before=end)
         has_more = await self._has_more(session, stored, after)
         return json_response(
             {"session_id": session, "messages": presentation.transcript(stored), "has_more": has_more}
         )
 
     async def _has_more(self, session: SessionId, page: list[StoredMessage], after: int | None) -> bool:
-        """Return True if there are later messages, or earlier ones if the last page was requested."""
+        """Return True if there are later messages, or earlier ones if no `after` was given."""
         if not page:
             return False
         if after is not None:
             return bool(await self._service.sessions.messages(session, page[-1].seq, 1, exact=True))
         [first, *_] = await self._service.sessions.messages(session, Seq(-1), 1, exact=True) or page
         return first.seq < page[0].seq
+
+
+def _filter_in(asked: SessionListQuery) -> session_list.SessionFilter:
+    return session_list.SessionFilter(
+        platform=asked.platform,
+        phase=None if isinstance(asked.phase, UnsetType) else asked.phase,
+        title=asked.title,
+        person=asked.person,
+        since=None if isinstance(asked.since, UnsetType) else asked.since,
+        until=None if isinstance(asked.until, UnsetType) else asked.until,
+    )
+
+
+def _start_in(asked: SessionListQuery) -> SessionId | Activity | None:
+    if not isinstance(asked.cursor, UnsetType):
+        return session_list.read_cursor(asked.cursor)
+    return None if isinstance(asked.after, UnsetType) else SessionId(asked.after)
+
+
+def _text_of(stored: StoredMessage, roles: Collection[str]) -> str:
+    """Return the beginning of a message's text; empty if another role wrote it."""
+    message = json.loads(stored.message)
+    content = message.get("content")
+    if isinstance(content, list):
+        content = " ".join(part.get("text", "") for part in content if isinstance(part, dict))
+    if message.get("role") not in roles or not isinstance(content, str):
+        return ""
+    text = " ".join(content.split())
+    return text if len(text) <= PREVIEW_CHARACTERS else f"{text[: PREVIEW_CHARACTERS - 1]}…"

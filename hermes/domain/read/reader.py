@@ -34,6 +34,7 @@ class StoreStats:
     last_commit_s: float
 
 
+Activity: TypeAlias = tuple[float, SessionId]  # last activity, and the session: a place in the list of sessions
 Due: TypeAlias = tuple[float, SessionId]  # next reset check, and the session
 
 
@@ -46,7 +47,9 @@ class Reader(Protocol):
     def salvage(self, session: SessionId) -> list[LogEntry]: ...  # by reading the whole log
     def seen(self, key: InboundKey) -> Seen | None: ...
     def pending(self) -> list[SessionId]: ...
-    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...  # last active first
+    def recent(self, limit: int, after: SessionId | Activity | None = None) -> list[Session]:
+        """Sessions, last active first, after the current place of a session or after a given place."""
+
     def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]: ...  # the earliest first
     def due_at(self, session: SessionId) -> float | None: ...  # raises BadRowError
     def dead_letters(self) -> list[DeadLetter]: ...

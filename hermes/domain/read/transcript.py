@@ -331,20 +331,29 @@ def _brings_in(record: Record) -> bool:
     )
 
 
-def read_page(reader: Reader, session: Session, after: Seq | None, limit: int) -> list[StoredMessage]:
-    """Some messages after that place, or the last ones, reading no more of the log than it takes.
+def read_page(
+    reader: Reader, session: Session, after: Seq | None, limit: int, *, before: Seq | None = None
+) -> list[StoredMessage]:
+    """Some messages after that place, or the last ones, or the last before a place. Reads little of the log.
 
     What became visible together has the same place and stays together, as far as a page's size in bytes allows.
     """
-    return _read_last(reader, session, limit) if after is None else _read_after(reader, session, after, limit)
+    if after is not None:
+        return _read_after(reader, session, after, limit)
+    end = session.next_seq if before is None else min(before, session.next_seq)
+    return _read_last(reader, session, limit, end=end, whole=before is not None)
 
 
-def _read_last(reader: Reader, session: Session, limit: int) -> list[StoredMessage]:
+def _read_last(reader: Reader, session: Session, limit: int, *, end: int, whole: bool) -> list[StoredMessage]:
+    """Return the last messages before a record. `whole`: messages with the same place stay together."""
     window = RECORDS_A_MESSAGE * limit + LOOK_BACK
     while True:
-        first = Seq(max(0, session.next_seq - window))
-        messages, incomplete = stored_messages(session, reader.log(session.id, first))
+        first = Seq(max(0, end - window))
+        messages, incomplete = stored_messages(session, reader.log(session.id, first, end - first))
         page = _last(messages, limit)
+        if whole and page:
+            together = [each for each in messages[: -len(page)] if each.seq == page[0].seq]
+            page = [*together, *page]
         is_full = len(page) >= limit or len(page) < len(messages)  # the latter for its size in bytes
         if first == 0 or (is_full and not any(seq >= page[0].seq for seq in incomplete)):
             return page

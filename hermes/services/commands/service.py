@@ -75,6 +75,9 @@ class CommandService:
             prompt_files=prompt_files,
         )
 
+    def personalities(self) -> Sequence[str]:
+        return self._services.personalities()
+
     async def run(self, parsed: Parsed | Unknown, caller: CommandCaller) -> CommandReply:
         if isinstance(parsed, Unknown):
             return refused(parsed.advice)

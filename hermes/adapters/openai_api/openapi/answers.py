@@ -157,8 +157,47 @@ class SessionViewJson(TypedDict):
     pending: Pending | None
 
 
+class SessionPreview(TypedDict):
+    """Beginnings of the first message of a person, and of the last message."""
+
+    first: str
+    last: str
+
+
 class SessionList(TypedDict):
     sessions: list[SessionJson]
+    has_more: bool
+    next_cursor: str | None
+    total: NotRequired[Annotated[int, Meta(ge=0, le=10_000, description="With `total`: at most 10,000.")]]
+    previews: NotRequired[Annotated[dict[str, SessionPreview], Meta(description="With `preview`, by session id.")]]
+
+
+class SessionChanged(TypedDict):
+    session_id: SessionIdText
+    session: SessionJson
+    preferences: PreferencesJson
+
+
+class SearchHit(TypedDict):
+    session_id: SessionIdText
+    seq: Count
+    at: float
+    role: str
+    snippet: str
+    title: str
+    platform: str
+
+
+class IndexProgressJson(TypedDict):
+    indexed: Count
+    total: Count
+    building: bool
+
+
+class SearchResult(TypedDict):
+    query: str
+    hits: list[SearchHit]
+    index: Annotated[IndexProgressJson | None, Meta(description="Progress of the index, if it is being built.")]
 
 
 class TranscriptMessage(TypedDict):

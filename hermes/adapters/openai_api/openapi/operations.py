@@ -29,6 +29,8 @@ from hermes.adapters.openai_api.session_wish_api import (
     StopRequest,
     UndoRequest,
 )
+from hermes.adapters.openai_api.sessions.search_api import SearchQuery
+from hermes.adapters.openai_api.sessions.session_edit_api import SessionChange, SessionRequest
 from hermes.adapters.openai_api.turns.turn_request import ResponseRequest, RunRequest
 
 _TURN = (SESSION_HEADER, KEY_HEADER, IDEMPOTENCY_HEADER)
@@ -178,6 +180,31 @@ _SESSIONS = (
         query=SessionListQuery,
     ),
     Operation(
+        route="POST /api/sessions",
+        id="createSession",
+        summary="Create an empty session",
+        answer=answers.SessionChanged,
+        status=201,
+        body=SessionRequest,
+        body_needed=False,
+        example={"title": "Groceries"},
+    ),
+    Operation(
+        route="PATCH /api/sessions/{id}",
+        id="changeSession",
+        summary="Change title, model and preferences",
+        answer=answers.SessionChanged,
+        body=SessionChange,
+        example={"title": "Groceries"},
+    ),
+    Operation(
+        route="GET /api/search",
+        id="search",
+        summary="Search the messages of all sessions, best hits first",
+        answer=answers.SearchResult,
+        query=SearchQuery,
+    ),
+    Operation(
         route="GET /api/sessions/{id}",
         id="getSession",
         summary="Get the live end of a session's lineage, or with `exact` this session",
@@ -187,7 +214,7 @@ _SESSIONS = (
     Operation(
         route="GET /api/sessions/{id}/messages",
         id="listMessages",
-        summary="List messages after a position, oldest first; without one, the last page",
+        summary="List messages after or before a position, oldest first; without one, the last page",
         answer=answers.TranscriptJson,
         query=MessagesQuery,
     ),

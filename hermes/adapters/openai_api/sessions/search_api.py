@@ -1,0 +1,81 @@
+"""GET /api/search: full-text search over the messages of all sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from hermes.adapters.http.key_scope import CALLER
+from hermes.adapters.http.parameter import query
+from hermes.adapters.http.presentation import JsonObject, plain
+from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.schema import Fields, FilledText, SessionIdText
+from hermes.adapters.http.service import Service, json_response
+from hermes.domain.errors import UnknownSessionError
+from hermes.domain.ids import SessionId
+from hermes.domain.session.state import Session
+from hermes.ports.search import Findings
+
+MAX_HITS = 100
+MAX_QUERY = 400
+_MAX_READ = 1_000  # hits read to find those that the caller may see
+
+
+class SearchQuery(Fields):
+    q: Annotated[FilledText, Meta(max_length=MAX_QUERY)]
+    limit: Annotated[int, Meta(ge=1, le=MAX_HITS)] = 20
+    session_id: SessionIdText | UnsetType = UNSET
+    role: Literal["user", "assistant", "tool"] | UnsetType = UNSET
+    since: Annotated[float, Meta(ge=0, le=2**40)] | UnsetType = UNSET
+
+
+class SearchApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/api/search", self.search)]
+
+    async def search(self, request: web.Request) -> web.Response:
+        asked = query(request, SearchQuery)
+        if self._service.search is None:
+            raise refusal(501, "no_search", "This daemon has no search index.")
+        found = await self._service.search.search(
+            asked.q,
+            limit=asked.limit if CALLER.get(None) is None else _MAX_READ,
+            session=None if isinstance(asked.session_id, UnsetType) else SessionId(asked.session_id),
+            role=None if isinstance(asked.role, UnsetType) else asked.role,
+            since=None if isinstance(asked.since, UnsetType) else asked.since,
+        )
+        shown = await self._shown(found, asked.limit)
+        return json_response({"query": asked.q, "hits": shown, "index": found.index and plain(found.index)})
+
+    async def _shown(self, found: Findings, limit: int) -> list[JsonObject]:
+        """Return the hits in sessions that the caller may reach."""
+        heads: dict[SessionId, Session | None] = {}
+        shown: list[JsonObject] = []
+        for hit in found.hits:
+            if hit.session not in heads:
+                heads[hit.session] = await self._head(hit.session)
+            head = heads[hit.session]
+            if head is not None and len(shown) < limit:
+                shown.append(
+                    {
+                        "session_id": hit.session,
+                        "seq": hit.seq,
+                        "at": hit.at,
+                        "role": hit.role,
+                        "snippet": hit.snippet,
+                        "title": head.preferences.title,
+                        "platform": head.platform,
+                    }
+                )
+        return shown
+
+    async def _head(self, session: SessionId) -> Session | None:
+        try:
+            return await self._service.sessions.conversation(session)
+        except UnknownSessionError:
+            return None
