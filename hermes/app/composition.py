@@ -59,6 +59,7 @@ from hermes.app.factories.processes import ProcessParts, announce, from_thread, 
 from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.resets import LateProcessViews, are_there_resets, reset_settings
 from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.loop_lag import LoopLag
 from hermes.app.notify import Notifier
 from hermes.app.operations import DaemonOperations
 from hermes.app.os_process import connections_within
@@ -84,6 +85,7 @@ from hermes.services.outbox import OutboxService
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
 from hermes.services.sessions import SessionService
+from hermes.services.turn_meter import TurnMeter
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
@@ -133,7 +135,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             stack.push_async_callback(boot_record.end, stop)
         workers = await stack.enter_async_context(AsyncExitStack())
 
-        hub = EventHub()
+        turn_meter = TurnMeter(time.monotonic)
+        hub = EventHub(note=turn_meter.note)
+        loop_lag = LoopLag()
         children = Children()
         search = SearchService(home.data_dir / "index", engine=engine)
         folders = folders_of(home)
@@ -217,6 +221,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             model_health=agent.health.facts,
             search=search,
             retention=retention,
+            turn_meter=turn_meter,
+            loop_lag=loop_lag,
+            processes=processes.front,
             clock=wall_clock.wall,
             check_config=partial(preflight, home, environ),
             sandbox=sandbox.status,
@@ -306,6 +313,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
             __version__, os.getpid(), home.data_dir, models.chain[0].name, facts.get("address", "off"),
         )  # fmt: skip
+        servers.push_async_callback(_end, asyncio.create_task(loop_lag.run(), name="loop lag"))
         servers.push_async_callback(_end, asyncio.create_task(operations.pulse(sessions.round_trip), name="pulse"))
         servers.push_async_callback(
             _end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox")

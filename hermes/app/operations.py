@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from hermes.actors.adapter import AdapterActor
 from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.session import SessionActor
+from hermes.app.loop_lag import LoopLag
 from hermes.app.notify import Notifier
 from hermes.app.reload import Reloaded
 from hermes.config.platforms import PLATFORMS
@@ -25,11 +27,14 @@ from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
+from hermes.ports.metrics import DaemonFigures
 from hermes.ports.operations import Operations
+from hermes.ports.processes import Processes
 from hermes.ports.search import Findings
 from hermes.ports.storage import Engine, Transaction
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
+from hermes.services.turn_meter import TurnMeter
 from hermes.supervision.root import Children
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
@@ -53,6 +58,9 @@ class DaemonOperations(Operations):
         turns: Callable[[], Mapping[str, int]],
         search: SearchService,
         retention: SessionRetention,
+        turn_meter: TurnMeter,
+        loop_lag: LoopLag,
+        processes: Processes,
         clock: Clock,
         check_config: Callable[[], object],
         model_health: Callable[[], Mapping[str, Any]] = dict,
@@ -71,6 +79,9 @@ class DaemonOperations(Operations):
         self._model_health = model_health
         self._search = search
         self._retention = retention
+        self._turn_meter = turn_meter
+        self._loop_lag = loop_lag
+        self._processes = processes
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -140,6 +151,33 @@ class DaemonOperations(Operations):
 
     async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
         return await self._retention.prune(older_than_s, dry_run=dry_run)
+
+    async def figures(self) -> DaemonFigures:
+        stats = await self.store_stats()
+        views = [actor.statistics() for actor in live_actors()]
+        mailbox: Counter[str] = Counter()
+        for view in views:
+            mailbox[view.kind] += view.mailbox
+        return DaemonFigures(
+            turns=self._turn_meter.figures(),
+            turns_running=self._turns().get("in_flight", 0),
+            sessions_live=sum(view.kind == SessionActor.kind for view in views),
+            sessions_waiting=_sessions_waiting(),
+            mailbox=mailbox,
+            loop_lag_s=self._loop_lag.lag_s,
+            commits=stats.commits,
+            transactions=stats.transactions,
+            commits_took_s=stats.commits_took_s,
+            waiting_writes=self._journal.waiting,
+            outbox=stats.outbox,
+            dead_letters=stats.dead_letters,
+            store_bytes=stats.size_bytes,
+            processes=sum(view.ended_at is None for view in self._processes.views()),
+            memory_bytes=self.memory_bytes,
+            uptime_s=self._clock() - self._started_at,
+            ready=not self._not_ready,
+            version=__version__,
+        )
 
     def ready(self) -> str:
         return self._not_ready

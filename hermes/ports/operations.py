@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from hermes.domain.ids import SessionId
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
+from hermes.ports.metrics import DaemonFigures
 from hermes.ports.search import Findings
 
 
@@ -29,6 +30,9 @@ class Operations(Protocol):
 
     async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
         """Delete conversations that were not used for that long. Return one session of each."""
+
+    async def figures(self) -> DaemonFigures:
+        """Return the figures for metrics. Visits all live actors and reads the store."""
 
     def ready(self) -> str:
         """Return why the daemon cannot take work; empty if it can."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Self, get_args
 
 from hermes.domain.events import (
@@ -73,7 +74,9 @@ class EventFeed(Subscription):
 
 
 class EventHub(Hub):
-    def __init__(self, bound: int = 4096) -> None:
+    def __init__(self, bound: int = 4096, *, note: Callable[[Event], None] = lambda _event: None) -> None:
+        """`note` is called with every event and must not wait."""
+        self._note = note
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}
         self._texts = TextsInProgress()
@@ -89,6 +92,7 @@ class EventHub(Hub):
         return feed
 
     def publish(self, event: Event) -> None:
+        self._note(event)
         self._texts.note(event)
         if not self._feeds:
             return

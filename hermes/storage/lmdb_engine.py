@@ -58,7 +58,7 @@ class LmdbEngine(LmdbReader, Engine):
         self._known: Known = {}
         self._no_address_space = False  # the last attempt to grow found no address space
         self._commits = self._transactions = 0
-        self._last_commit_s = 0.0
+        self._last_commit_s = self._commits_took_s = 0.0
         with self._view() as view:
             self._last_lsn = view.last_key(LOG) or lsn_key(0)
 
@@ -118,6 +118,7 @@ class LmdbEngine(LmdbReader, Engine):
         self._commits += 1
         self._transactions += len(batch)
         self._last_commit_s = time.perf_counter() - began
+        self._commits_took_s += self._last_commit_s
         self._maintain()
         return outcomes
 
@@ -158,6 +159,7 @@ class LmdbEngine(LmdbReader, Engine):
             commits=self._commits,
             transactions=self._transactions,
             last_commit_s=self._last_commit_s,
+            commits_took_s=self._commits_took_s,
         )
 
     def _attempt(self, batch: Sequence[Transaction]) -> list[HermesError | None]:

@@ -35,6 +35,7 @@ from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.usage import Usage
+from hermes.ports.metrics import LAG_BOUNDS_S, TURN_BOUNDS_S, DaemonFigures, Distribution, TurnFigures
 from hermes.ports.search import Findings
 from hermes.search.index import Hit
 
@@ -414,6 +415,36 @@ class FakeOperations:
 
     async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
         return Findings(hits=[hit for hit in self.hits if query in hit.snippet][:limit])
+
+    async def figures(self) -> DaemonFigures:
+        turns = TurnFigures(
+            ended={"answered": 2, "timeout": 1},
+            latency_s=Distribution(TURN_BOUNDS_S),
+            first_token_s=Distribution(TURN_BOUNDS_S),
+            used={"tiny-1": Usage(prompt_tokens=7, completion_tokens=3, cost_usd=0.5)},
+        )
+        turns.latency_s.observe(0.3)
+        turns.latency_s.observe(1000.0)
+        return DaemonFigures(
+            turns=turns,
+            turns_running=1,
+            sessions_live=3,
+            sessions_waiting=0,
+            mailbox={"session": 4},
+            loop_lag_s=Distribution(LAG_BOUNDS_S),
+            commits=10,
+            transactions=20,
+            commits_took_s=0.25,
+            waiting_writes=0,
+            outbox=2,
+            dead_letters=0,
+            store_bytes=4096,
+            processes=1,
+            memory_bytes=1 << 20,
+            uptime_s=60.0,
+            ready=True,
+            version="0",
+        )
 
     async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
         self.pruned.append((older_than_s, dry_run))

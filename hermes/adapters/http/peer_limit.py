@@ -97,6 +97,10 @@ class PeerLimit:
         self._numbers = itertools.count()
         self._quiet_until = 0.0
 
+    @property
+    def connections(self) -> int:
+        return len(self._places)
+
     def admit(self, transport: asyncio.Transport) -> str | None:
         address = transport.get_extra_info("peername")
         peer = str(address[0]) if address else ""

@@ -20,6 +20,7 @@ from hermes.adapters.openai_api.command_api import CommandApi
 from hermes.adapters.openai_api.events.event_api import EventApi
 from hermes.adapters.openai_api.events.token_api import TokenApi
 from hermes.adapters.openai_api.health_api import HealthApi
+from hermes.adapters.openai_api.metrics_api import MetricsApi
 from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.process_api import ProcessApi
@@ -115,13 +116,15 @@ class ApiServer:
         settings = self._settings
         self._lifetime = Lifetime()
         service = self._service(self._lifetime)
-        routes = [*api_routes(service), HealthApi(service).welcome_route()]
+        door = PeerLimit(in_all=settings.max_connections, per_peer=settings.max_connections_per_peer)
+        metrics = MetricsApi(service, connections=lambda: door.connections)
+        routes = [*api_routes(service), HealthApi(service).welcome_route(), metrics.route()]
         app = application(routes, self._guard.check, self._scope.check)
         app.on_response_prepare.append(self._guard.add_cors_headers)
         self._listener = Listener(
             app,
             self._lifetime,
-            door=PeerLimit(in_all=settings.max_connections, per_peer=settings.max_connections_per_peer),
+            door=door,
             header_timeout_s=settings.header_timeout_s,
             stall_timeout_s=settings.stall_timeout_s,
         )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from hermes.cli.client import AdminClient
     from hermes.config.home import Home
 
-_OF_A_DAEMON = frozenset({"commits", "transactions", "last_commit_s"})  # counted since the store was opened
+_OF_A_DAEMON = frozenset(
+    {"commits", "transactions", "last_commit_s", "commits_took_s"}
+)  # counted since the store was opened
 
 
 def add_commands(commands: Commands) -> None:

@@ -32,6 +32,7 @@ class StoreStats:
     commits: int  # since this process opened it
     transactions: int
     last_commit_s: float
+    commits_took_s: float = 0.0  # all of them together
 
 
 Activity: TypeAlias = tuple[float, SessionId]  # last activity, and the session: a place in the list of sessions
