@@ -7,6 +7,7 @@ from typing import Self
 
 from hermes.domain.values import dataclass
 from hermes.shell_policy.bash.simple_command import SimpleCommand
+from hermes.shell_policy.bash.syntax import UNKNOWN
 from hermes.shell_policy.protected_path import LookupContext, PathKind, absolute, kinds_of
 
 
@@ -14,6 +15,11 @@ from hermes.shell_policy.protected_path import LookupContext, PathKind, absolute
 class Finding:
     rule: str  # code of the rule; stable, because grants store it
     why: str  # shown after the command, as in "`rm -r x`: deletes a directory tree"
+
+
+def shown(path: str) -> str:
+    """Return a path for a finding: unknown parts as an ellipsis, and not too long."""
+    return path.replace(UNKNOWN, "…")[:80]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

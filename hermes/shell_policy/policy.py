@@ -35,6 +35,7 @@ from hermes.shell_policy.protected_path import (
 from hermes.shell_policy.rules.catastrophe import catastrophes
 from hermes.shell_policy.rules.danger import dangers, inline_code
 from hermes.shell_policy.rules.inline_code import read_code
+from hermes.shell_policy.rules.path_rules import WRITES_ASKED
 from hermes.shell_policy.severity import severity
 from hermes.shell_policy.workspace import is_outside, workspace_of
 
@@ -158,12 +159,7 @@ def path_gate(
         return Gate()
     if PathKind.HERMES_HOME in kinds:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} belongs to Hermes")
-    for kind, rule, why in (
-        (PathKind.CREDENTIAL, "credential-write", "which contains credentials"),
-        (PathKind.PROMPT, "prompt-write", "which gives instructions to agents"),
-        (PathKind.STARTUP, "startup-write", "which other programs later run or trust automatically"),
-        (PathKind.SYSTEM, "system-write", "which belongs to the system"),
-    ):
+    for kind, rule, why in WRITES_ASKED:
         if kind in kinds:
             return Gate(verdict=Verdict.ASK, reason=f"it changes {path}, {why}", rules=(rule,))
     if is_outside(path, place):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TypeAlias
 
 from hermes.domain.values import dataclass
@@ -223,14 +223,15 @@ def _parallel(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner |
             yield Script(text=f"{text} {value}")
 
 
+def find_roots(arguments: tuple[str, ...]) -> list[str]:
+    """Return the directories that `find` searches; empty: the current one."""
+    begun = takewhile(lambda each: each in {"-H", "-L", "-P"} or not each.startswith(("-", "(", "!")), arguments)
+    return [each for each in begun if not each.startswith("-")]
+
+
 def found_paths(name: str, arguments: tuple[str, ...]) -> list[str]:
     """Return the paths that `find` and `fd` print, with unknown parts."""
-    roots = []
-    for argument in arguments:
-        if argument.startswith(("-", "(", "!")) and argument not in {"-H", "-L", "-P"}:
-            break
-        if not argument.startswith("-"):
-            roots.append(argument)
+    roots = find_roots(arguments)
     options = list(pairwise((*arguments, "")))
     names = [value for option, value in options if option in _FIND_NAMES and value not in {"*", "**", ".*"}]
     if name.startswith("fd"):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from hermes.shell_policy.bash.shell_variables import DAEMON_PID
 from hermes.shell_policy.bash.syntax import UNKNOWN, words
+from hermes.shell_policy.bash.wrapper import find_roots
 from hermes.shell_policy.file_access import only_lists, operands, read_files, written_files
-from hermes.shell_policy.finding import Case, Finding
+from hermes.shell_policy.finding import Case, Finding, shown
 from hermes.shell_policy.own_daemon import talks_to_daemon
 from hermes.shell_policy.protected_path import PathKind, is_critical
 from hermes.shell_policy.rules.table_rules import blocked_by_table
@@ -33,16 +34,16 @@ def _deletes_critical(case: Case) -> Iterator[Finding]:
         for path in operands(case.command):
             if is_critical(path, case.place):
                 yield Finding(
-                    rule="delete-system", why=f"deletes {_shown(path)}, an essential part of the system or a home"
+                    rule="delete-system", why=f"deletes {shown(path)}, an essential part of the system or a home"
                 )
     elif case.name in {"find", "gfind"} and "-delete" in case.arguments:
         narrowed = any(
             each in {"-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-size", "-empty", "-newer"}
             for each in case.arguments
         )
-        for path in _find_roots(case):
+        for path in find_roots(case.arguments) or ["."]:
             if is_critical(path, case.place) and not narrowed:
-                yield Finding(rule="delete-system", why=f"deletes everything in {_shown(path)}")
+                yield Finding(rule="delete-system", why=f"deletes everything in {shown(path)}")
 
 
 def _moves_critical(case: Case) -> Iterator[Finding]:
@@ -76,21 +77,11 @@ def _locks_critical(case: Case) -> Iterator[Finding]:
         yield Finding(rule="delete-system", why="removes access to the system or a home")
 
 
-def _find_roots(case: Case) -> list[str]:
-    roots = []
-    for argument in case.arguments:
-        if argument.startswith("-") and argument not in {"-H", "-L", "-P"}:
-            break
-        if not argument.startswith("-"):
-            roots.append(argument)
-    return roots or ["."]
-
-
 def _writes_device(case: Case) -> Iterator[Finding]:
     linked = operands(case.command) if case.name == "ln" else ()
     for path in (*written_files(case.command), *linked):
         if PathKind.DEVICE in case.kinds(path):
-            yield Finding(rule="write-device", why=f"writes to {_shown(path)}, a device")
+            yield Finding(rule="write-device", why=f"writes to {shown(path)}, a device")
 
 
 def _kills_all(case: Case) -> Iterator[Finding]:
@@ -147,21 +138,17 @@ def _pattern_hits_hermes(case: Case) -> bool:
 def _touches_hermes(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
         if case.kinds(path) & {PathKind.HERMES_HOME, PathKind.HERMES_SECRET}:
-            yield Finding(rule="hermes-home", why=f"writes to {_shown(path)}, which belongs to Hermes")
+            yield Finding(rule="hermes-home", why=f"writes to {shown(path)}, which belongs to Hermes")
     if only_lists(case.command):
         return
     for path in read_files(case.command):
         kinds = case.kinds(path)
         if PathKind.HERMES_SECRET in kinds:
-            yield Finding(rule="hermes-secret", why=f"reads {_shown(path)}, a secret of Hermes")
+            yield Finding(rule="hermes-secret", why=f"reads {shown(path)}, a secret of Hermes")
         if PathKind.PROCESS_SECRET in kinds:
             yield Finding(
-                rule="process-secret", why=f"reads {_shown(path)}, which contains secrets of other processes"
+                rule="process-secret", why=f"reads {shown(path)}, which contains secrets of other processes"
             )
-
-
-def _shown(path: str) -> str:
-    return path.replace(UNKNOWN, "…")[:80]
 
 
 _RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (

@@ -18,12 +18,12 @@ from hermes.shell_policy.file_access import (
     trees_read,
     written_files,
 )
-from hermes.shell_policy.finding import Case, Finding
+from hermes.shell_policy.finding import Case, Finding, shown
 from hermes.shell_policy.protected_path import PathKind, goes_through
 from hermes.shell_policy.rules.catastrophe import DELETERS
 from hermes.shell_policy.rules.inline_code import code_in, language_of, read_code
 from hermes.shell_policy.rules.network_rules import network_rules
-from hermes.shell_policy.rules.path_rules import path_rules
+from hermes.shell_policy.rules.path_rules import WRITES_ASKED, path_rules
 from hermes.shell_policy.rules.permission_rules import permission_rules
 from hermes.shell_policy.rules.program_rules import program_rules
 from hermes.shell_policy.rules.table_rules import asked_by_table
@@ -38,15 +38,28 @@ _SQL = re.compile(
     r"|\\!|\\copy[^;]{0,200}program|(?:^|\s)\.(?:sh|sy|lo|on|ou|rea|res|ed|exc|ar|im|ba|sa|cl)[a-z]*(?=\s|\Z)|\bsystem\s|load_extension|writefile\(|into\s+outfile|unlink\s|\bdel\s",
     re.IGNORECASE | re.DOTALL,
 )
+_DELETE_FILES = words("rm shred srm grm wipe del")
 _FETCHERS = words("curl wget fetch aria2c http https lynx links nc ncat netcat socat ftp tftp scp ssh")
 _DECODERS = words(
     "base64 base32 xxd openssl gzip gunzip zcat bzip2 bunzip2 xz rev tr uudecode gpg od hexdump printf awk sed"
     " python perl"
 )
-_RUNS_SCRIPT_FILE = words(
-    "awk gawk mawk nawk sed gsed psql mysql gdb lldb vim vi nvim ex expect bc octave m4 gnuplot"
+_EDITORS = words("vim vi nvim ex view emacs ed gdb lldb")  # they also read commands from their input
+# Programs whose arguments are scripts in their own language, and what runs a command there.
+_SCRIPTED = (
+    (
+        words("awk gawk mawk nawk"),
+        re.compile(r"system\s*\(|\|\s*getline|\|&|\|\s*\"|@load|>\s*\"/|print\s(?s:.*)\|"),
+    ),
+    (
+        words("sed gsed"),
+        re.compile(
+            r"(?:^|[;{\d$/])\s*e(?:\s|$|\n)|s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiIm0-9]*e",
+            re.MULTILINE,
+        ),
+    ),
+    (_EDITORS, re.compile(r"!|shell|system|--eval|-e\b|python|-ex|call\(")),
 )
-_SCRIPTED = words("awk gawk mawk nawk sed gsed vim vi nvim ex view emacs ed gdb lldb")
 _MAX_SCRIPT = 16 * 1024
 
 
@@ -56,20 +69,8 @@ def dangers(case: Case) -> Iterator[Finding]:
 
 
 def _deletes(case: Case) -> Iterator[Finding]:
-    if case.name in DELETERS - {"rmdir", "unlink", "trash", "trash-put", "gio"}:
-        if case.has("-r", "-R", "--recursive", "--r", "--rec", "--recurs", "--recursiv") or any(
-            re.match(r"--r\w*", each) for each in case.arguments
-        ):
-            yield Finding(rule="recursive-delete", why="deletes a directory tree")
-        elif case.name in {"shred", "srm", "wipe"}:
-            yield Finding(rule="recursive-delete", why="destroys a file irrecoverably")
-        elif any(
-            each.rstrip("/").endswith(("*", "*.*")) and len(each.rpartition("/")[2]) < 3
-            for each in operands(case.command)
-        ):
-            yield Finding(rule="recursive-delete", why="deletes every file of a directory")
-        elif any(each.startswith(UNKNOWN) for each in case.arguments[:-1]):
-            yield Finding(rule="recursive-delete", why="deletes with options that are only known at run time")
+    if case.name in _DELETE_FILES and any(each.startswith(UNKNOWN) for each in case.arguments[:-1]):
+        yield Finding(rule="recursive-delete", why="deletes with options that are only known at run time")
 
 
 def _deletes_found(case: Case) -> Iterator[Finding]:
@@ -101,19 +102,11 @@ def _sql(case: Case) -> Iterator[Finding]:
 def _files(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
         kinds = case.kinds(path)
-        shown = path.replace(UNKNOWN, "…")[:80]
-        if PathKind.CREDENTIAL in kinds:
-            yield Finding(rule="credential-write", why=f"changes {shown}, which contains credentials")
-        elif PathKind.STARTUP in kinds:
-            why = f"changes {shown}, which other programs later run or trust automatically"
-            yield Finding(rule="startup-write", why=why)
-        elif PathKind.SYSTEM in kinds:
-            yield Finding(rule="system-write", why=f"changes {shown}, which belongs to the system")
-        elif re.match(r"/dev/(?:tcp|udp)/", path):
-            yield Finding(rule="network-shell", why="opens a network connection from the shell")
-    for redirection in case.command.redirections:
-        if re.match(r"/dev/(?:tcp|udp)/", redirection.target):
-            yield Finding(rule="network-shell", why="opens a network connection from the shell")
+        found = next(((rule, why) for kind, rule, why in WRITES_ASKED if kind in kinds), None)
+        if found is not None:
+            yield Finding(rule=found[0], why=f"changes {shown(path)}, {found[1]}")
+    if any(re.match(r"/dev/(?:tcp|udp)/", each.target) for each in case.command.redirections):
+        yield Finding(rule="network-shell", why="opens a network connection from the shell")
 
 
 def _reads(case: Case) -> Iterator[Finding]:
@@ -121,91 +114,60 @@ def _reads(case: Case) -> Iterator[Finding]:
         return
     for path in read_files(case.command):
         kinds = case.kinds(path)
-        shown = path.replace(UNKNOWN, "…")[:80]
         if PathKind.CREDENTIAL in kinds:
-            yield Finding(rule="credential-read", why=f"reads {shown}, which contains credentials")
+            yield Finding(rule="credential-read", why=f"reads {shown(path)}, which contains credentials")
         if PathKind.HERMES_HOME in kinds:
-            yield Finding(rule="hermes-home-read", why=f"reads {shown}, which belongs to Hermes")
+            yield Finding(rule="hermes-home-read", why=f"reads {shown(path)}, which belongs to Hermes")
         if PathKind.HOLDS_SECRET in kinds and goes_through(path):
-            yield Finding(rule="secret-tree", why=f"reads files in {shown}, which contains secrets of Hermes")
+            yield Finding(rule="secret-tree", why=f"reads files in {shown(path)}, which contains secrets of Hermes")
     for path in trees_read(case.command):
         if PathKind.HOLDS_SECRET in case.kinds(path):
-            shown = "the working directory" if path == "." else path.replace(UNKNOWN, "…")[:80]
-            why = f"reads everything in {shown}, which contains secrets of Hermes or of running processes"
+            where = "the working directory" if path == "." else shown(path)
+            why = f"reads everything in {where}, which contains secrets of Hermes or of running processes"
             yield Finding(rule="secret-tree", why=why)
     if reads_unknown_list(case.command):
         yield Finding(rule="secret-tree", why="reads files that are only known at run time")
 
 
 def _kills(case: Case) -> Iterator[Finding]:
-    if case.name == "kill" and case.arguments[:1] not in {("-l",), ("-L",)}:
-        signals = [
-            each
-            for each in case.arguments
-            if re.fullmatch(r"-(?:9|s?(?:SIG)?KILL|n9|s9)|(?:SIG)?KILL|9", each, re.IGNORECASE)
-        ]
-        if signals:
-            yield Finding(rule="kill-9", why="kills without a chance to clean up")
-        elif any(re.search(r"[\0*?\[]", each) and "$!" not in case.command.written for each in case.arguments):
-            yield Finding(rule="kill-unknown", why="kills a process that is only known at run time")
-        elif any(re.fullmatch(r"-\d{2,}", each) for each in case.arguments[1:]):
-            yield Finding(rule="kill-unknown", why="kills a group of processes")
+    if case.name != "kill" or case.arguments[:1] in {("-l",), ("-L",)}:
+        return
+    if any(re.search(r"[\0*?\[]", each) and "$!" not in case.command.written for each in case.arguments):
+        yield Finding(rule="kill-unknown", why="kills a process that is only known at run time")
+    elif any(re.fullmatch(r"-\d{2,}", each) for each in case.arguments[1:]):
+        yield Finding(rule="kill-unknown", why="kills a group of processes")
 
 
 def _shells(case: Case) -> Iterator[Finding]:
     """Yield findings for a shell or interpreter that runs code from its input or another command."""
-    command = case.command
-    interpreter = language_of(case.name)
-    sources = case.name in {"source", "."} and case.arguments
-    if case.name in SHELLS or sources or interpreter:
-        fed = [each for each in command.feeders if each != "text"]
-        names = operands(command)
-        has_code = (
-            shell_argument(command.argv)[0] is not None
-            if not interpreter
-            else code_in(case.name, command.argv) is not None
-        )
-        from_stdin = (
-            not has_code
-            and (not names or names[0] in {"/dev/stdin", "/dev/fd/0", "-"} or case.has("-s"))
-            and not _only_asks(case)
-        )
-        if names and names[0].startswith("/dev/fd/") and names[0] != "/dev/fd/0":
-            yield Finding(rule="pipe-to-shell", why="runs the output of another command")
-        if from_stdin and command.stdin is None:
-            rule = "pipe-to-shell" if fed else "shell-from-stdin"
-            if any(each in _FETCHERS for each in fed):
-                why = "runs code from the network"
-            elif any(each in _DECODERS for each in fed):
-                why = "runs decoded text"
-            else:
-                why = "runs its input"
-            yield Finding(rule=rule, why=why)
-        if from_stdin and command.stdin is not None and UNKNOWN in command.stdin:
-            yield Finding(rule="pipe-to-shell", why="runs a text that is only known at run time")
-        if any(each.startswith(("--rcfile", "--init-file")) for each in case.arguments):
-            yield Finding(rule="pipe-to-shell", why="runs a startup file named by an option")
+    command, interpreter = case.command, language_of(case.name)
+    if not (case.name in SHELLS or interpreter or (case.name in {"source", "."} and case.arguments)):
+        return
+    names = operands(command)
+    if names and names[0].startswith("/dev/fd/") and names[0] != "/dev/fd/0":
+        yield Finding(rule="pipe-to-shell", why="runs the output of another command")
+    code = code_in(case.name, command.argv) if interpreter else shell_argument(command.argv)[0]
+    reads = not names or names[0] in {"/dev/stdin", "/dev/fd/0", "-"} or case.has("-s")
+    if code is not None or not reads or _only_asks(case):
+        return
+    if command.stdin is None:
+        fed = {each for each in command.feeders if each != "text"}
+        network, decoded = not _FETCHERS.isdisjoint(fed), not _DECODERS.isdisjoint(fed)
+        why = "runs code from the network" if network else "runs decoded text" if decoded else "runs its input"
+        yield Finding(rule="pipe-to-shell" if fed else "shell-from-stdin", why=why)
+    elif UNKNOWN in command.stdin:
+        yield Finding(rule="pipe-to-shell", why="runs a text that is only known at run time")
 
 
 def _script_files(case: Case) -> Iterator[Finding]:
     """Yield findings for other programs that run a script from their input or another command."""
     command = case.command
-    if case.name == "make" and (
-        command.feeders
-        or "/dev/fd/63" in case.arguments
-        or any(re.match(r"SHELL=|\.SHELLFLAGS=|--ev|-[a-zA-Z]*E", each) for each in case.arguments)
-    ):
+    if case.name == "make" and command.feeders:
         yield Finding(rule="pipe-to-shell", why="runs recipes from its input, or with another shell")
-    if case.name in _RUNS_SCRIPT_FILE and any(
-        each.lstrip("-fSxi=").startswith(("/dev/fd/", "/dev/stdin")) for each in case.arguments
-    ):
-        yield Finding(rule="pipe-to-shell", why="runs the output of another command as a script")
     if case.name == "exec" and not operands(command) and any(each.operator == "<" for each in command.redirections):
         yield Finding(rule="pipe-to-shell", why="makes the shell read its commands from a file")
     if command.runs_file is not None and UNKNOWN in command.runs_file:
         yield Finding(rule="download-and-run", why="runs a file that this line has just written")
-    if case.name in {"source", "."} and any(each.startswith(("/dev/", UNKNOWN)) for each in case.arguments[:1]):
-        yield Finding(rule="pipe-to-shell", why="runs a file that is only known at run time")
 
 
 def _only_asks(case: Case) -> bool:
@@ -232,26 +194,13 @@ def inline_code(case: Case) -> str | None:
     if language_of(case.name):
         code = code_in(case.name, case.command.argv)
         return code if code is not None else case.command.stdin
-    if case.name in _SCRIPTED and sum(map(len, case.arguments)) > _MAX_SCRIPT:
-        return UNKNOWN  # too long to be checked
-    if case.name in {"awk", "gawk", "mawk", "nawk"}:
-        text = " ".join(case.arguments)
-        return (
-            f"system({text})"
-            if re.search(r"system\s*\(|\|\s*getline|\|&|\|\s*\"|@load|>\s*\"/|print\s.*\|", text)
-            else None
-        )
-    if case.name in {"sed", "gsed"}:
-        text = "\n".join(case.arguments)
-        runs = re.search(
-            r"(?:^|[;{\d$/])\s*e(?:\s|$|\n)|s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiIm0-9]*e",
-            text,
-            re.MULTILINE,
-        )
-        return f"system({text})" if runs else None
-    if case.name in {"vim", "vi", "nvim", "ex", "view", "emacs", "ed", "gdb", "lldb"}:
-        text = " ".join(case.arguments) + (case.command.stdin or "")
-        return f"system({text})" if re.search(r"!|shell|system|--eval|-e\b|python|-ex|call\(", text) else None
+    for names, runs in _SCRIPTED:
+        if case.name in names:
+            if sum(map(len, case.arguments)) > _MAX_SCRIPT:
+                return UNKNOWN  # too long to be checked
+            typed = case.command.stdin or "" if names is _EDITORS else ""
+            text = "\n".join((*case.arguments, typed))
+            return f"system({text})" if runs.search(text) else None
     return None
 
 

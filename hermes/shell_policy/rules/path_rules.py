@@ -6,9 +6,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from hermes.shell_policy.bash.syntax import UNKNOWN, words
+from hermes.shell_policy.bash.syntax import words
 from hermes.shell_policy.file_access import names_too_many, only_lists, read_files, written_files
-from hermes.shell_policy.finding import Case, Finding
+from hermes.shell_policy.finding import Case, Finding, shown
 from hermes.shell_policy.protected_path import LookupContext, PathKind, absolute
 from hermes.shell_policy.workspace import in_a_home, is_outside, is_unknown
 
@@ -43,7 +43,17 @@ _PATH = re.compile(r"(?:~|\$\{?HOME\}?|(?<![\w.*?\]\0-])/|(?<![\w.])\.\.(?=/|\Z)
 _PRIVATE = re.compile(
     r"/\.(?!(?:bashrc|profile|bash_profile|zshrc|vimrc|gitconfig|inputrc|tmux\.conf|editorconfig|local/bin/[^/]+)\Z)[^/.]"
 )
+_READS_STARTUP = words("cp scp rsync tar zip sed awk source .")
 _SCANNED = 128 * 1024
+
+
+# Kind of a path, the rule about changing it, and why. The first kind that a path has counts.
+WRITES_ASKED = (
+    (PathKind.CREDENTIAL, "credential-write", "which contains credentials"),
+    (PathKind.PROMPT, "prompt-write", "which gives instructions to agents"),
+    (PathKind.STARTUP, "startup-write", "which other programs later run or trust automatically"),
+    (PathKind.SYSTEM, "system-write", "which belongs to the system"),
+)
 
 
 def path_rules(case: Case) -> Iterator[Finding]:
@@ -114,21 +124,9 @@ def _mentions(case: Case) -> Iterator[Finding]:
                 yield from _mentioned(case, _from_link(case, path))
         previous = argument
     for path in () if case.name in _TEXT_OPTIONS else read_files(case.command):
-        if PathKind.STARTUP in case.kinds(path) and case.name not in {
-            "cp",
-            "scp",
-            "rsync",
-            "tar",
-            "zip",
-            "sed",
-            "awk",
-            "source",
-            ".",
-        }:
-            yield Finding(
-                rule="startup-write",
-                why=f"may change {shown(path)}, which other programs later run or trust automatically",
-            )
+        if PathKind.STARTUP in case.kinds(path) and case.name not in _READS_STARTUP:
+            why = f"may change {shown(path)}, which other programs later run or trust automatically"
+            yield Finding(rule="startup-write", why=why)
 
 
 def _from_link(case: Case, path: str) -> str:
@@ -152,7 +150,3 @@ def paths_in(text: str, home: str) -> Iterator[str]:
     """Yield what looks like an absolute path, or one with `..`, anywhere in a text."""
     for found in _PATH.finditer(text):
         yield re.sub(r"\A\$\{?HOME\}?", lambda _: home, found[0])
-
-
-def shown(path: str) -> str:
-    return path.replace(UNKNOWN, "…")[:80]

@@ -123,6 +123,15 @@ code-injection: lets the environment replace the programs that recipes run
 make gmake = -[a-zA-Z]*e[a-zA-Z]*|--environment-overrides
 code-injection: exports every variable that is set later
 set = -[a-z]*a[a-z]*|allexport
+pipe-to-shell: runs recipes from its input, or with another shell
+make = /dev/fd/63|SHELL=.*|\.SHELLFLAGS=.*|--ev.*|-[a-zA-Z]*E.*
+pipe-to-shell: runs the output of another command as a script
+awk gawk mawk nawk sed gsed psql mysql gdb lldb vim vi nvim ex expect bc octave m4 gnuplot
+  = [-fSxi=]*/dev/(?:fd/|stdin).*
+pipe-to-shell: runs a file that is only known at run time
+source . = (?:/dev/|\x00).*
+pipe-to-shell: runs a startup file named by an option
+sh bash zsh dash ksh mksh ash fish rbash csh tcsh pwsh = --(?:rcfile|init-file).*
 remote-change: changes other machines
 ansible ansible-playbook vagrant salt puppet chef-client fabric fab
 remote-change: changes something on GitHub
@@ -157,6 +166,8 @@ git / am|apply --unsafe-paths.*|--directory=\.\..*
 sed = --follow-symlinks
 system-write: installs files
 cmake = --install
+kill-9: kills without a chance to clean up
+kill = (?i)-(?:9|s?(?:SIG)?KILL|n9|s9)|(?:SIG)?KILL|9 & != -[lL]
 kill-by-name: kills processes by name
 pkill killall skill xkill killall5
 kill-by-name: kills processes by the files or ports they use
@@ -167,6 +178,13 @@ resource: uses much disk space or processor time
 fallocate yes stress stress-ng
 hermes-control: runs Hermes detached from this conversation
 setsid nohup disown systemd-run = (?:.*/)?hermes
+recursive-delete: deletes a directory tree
+rm shred srm grm wipe del : -r -R --recursive
+rm shred srm grm wipe del = --r.*
+recursive-delete: destroys a file irrecoverably
+shred srm wipe != --help|--version
+recursive-delete: deletes every file of a directory
+rm shred srm grm wipe del = (?!-)(?:(?:.*/)?.?\*|.*\*/+)
 recursive-delete: deletes old files
 tmpreaper tmpwatch logrotate
 recursive-delete: deletes files that its source lacks
