@@ -15,13 +15,7 @@ from hermes.shell_policy.protected_path import PathKind, is_critical
 from hermes.shell_policy.rules.table_rules import blocked_by_table
 
 DELETERS = words("rm rmdir unlink shred srm grm wipe trash trash-put gio del")
-_KILLS = words("kill pkill killall killall5 skill slay xkill tskill taskkill fuser")
 _FUSED = re.compile(rf"(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
-_SERVICES = words("systemctl service rc-service launchctl supervisorctl sv s6-svc pm2 docker podman initctl snap")
-_ENDS = words(
-    "stop restart kill disable mask rm remove down unload bootout pause try-restart reload delete -d -k force-reload"
-    " condrestart"
-)
 
 
 def catastrophes(case: Case) -> Iterator[Finding]:
@@ -98,17 +92,12 @@ def _kills_all(case: Case) -> Iterator[Finding]:
 
 
 def _stops_hermes(case: Case) -> Iterator[Finding]:
-    said = "hermes" in " ".join(case.arguments).lower()
-    if (case.name in _KILLS and said) or (
-        case.name in _KILLS and case.name in {"pkill", "killall"} and _pattern_hits_hermes(case)
-    ):
+    if case.name in {"pkill", "killall"} and _pattern_hits_hermes(case):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
     elif case.name == "fuser" and case.has("-k", "--kill") and _fuses_hermes(case):
         yield Finding(rule="stop-hermes", why="kills the processes that use the port or disk of Hermes")
     elif case.name in {"kill-port", "killport", "fkill"} and _names_port(case):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
-    elif case.name in _SERVICES and said and _ENDS & set(case.arguments):
-        yield Finding(rule="stop-hermes", why="stops Hermes itself")
 
 
 def _fuses_hermes(case: Case) -> bool:

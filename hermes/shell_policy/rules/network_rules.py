@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hermes.shell_policy.bash.syntax import UNKNOWN, words
-from hermes.shell_policy.file_access import only_lists
+from hermes.shell_policy.bash.syntax import words
 from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.own_daemon import connects_to_unknown_socket
 
 _REQUESTS = words("curl wget http https xh curlie")
-_LOOKUPS = words("dig nslookup host ping ping6 drill kdig getent traceroute")
 _SENDS_FILE = re.compile(
     r"(?:^|\s)(?:-[a-zA-Z#]*d|--data(?:-\w+)?|--json|-[a-zA-Z#]*H|--header|-[a-zA-Z#]*u)(?:=|\s*)[\w.\[\]-]*@(?!-(?:\s|$))\S"
     r"|(?:^|\s)(?:-[a-zA-Z#]*b|--cookie)(?:=|\s*)[^\s=]+(?:\s|$)|--(?:post|body)-file"
@@ -22,8 +20,6 @@ def network_rules(case: Case) -> Iterator[Finding]:
     text = " ".join(case.arguments)
     if case.name in _REQUESTS and _uploads(case, text):
         yield Finding(rule="data-upload", why="sends a file or the output of another command over the network")
-    if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):
-        yield Finding(rule="data-upload", why="sends data over the network that is only known at run time")
     if connects_to_unknown_socket(case):
         yield Finding(rule="unix-socket", why="connects to a socket that is only known at run time")
     fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders

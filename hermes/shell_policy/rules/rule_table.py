@@ -74,6 +74,8 @@ flatpak-spawn host-spawn machinectl systemd-nspawn qemu-system-x86_64 wsl.exe cm
 data-upload: sends data over the network
 nc ncat netcat nc.openbsd nc.traditional socat telnet ftp tftp lftp sftp mail mailx sendmail mutt msmtp swaks websocat
   wscat smbclient finger whois rclone s3cmd croc wormhole magic-wormhole transfer bore mosh rsh rlogin ldapsearch
+data-upload: sends data over the network that is only known at run time
+curl wget http https xh curlie dig nslookup host ping ping6 drill kdig getent traceroute ~ \x00
 data-upload: publishes a file
 gh / gist create|edit
 data-upload: sends commits to others
@@ -296,6 +298,12 @@ shutdown reboot halt poweroff telinit kexec != --help|--version|-c
 init = [016sS]
 systemctl loginctl = (?:poweroff|reboot|halt|rescue|emergency)(?:\.target)?|shutdown\.target|kexec|soft-reboot|exit
 busctl dbus-send gdbus qdbus ~ PowerOff|Reboot|Halt|KExec
+stop-hermes: kills Hermes itself
+kill pkill killall killall5 skill slay xkill tskill taskkill fuser ~ (?i)hermes
+stop-hermes: stops Hermes itself
+systemctl service rc-service launchctl supervisorctl sv s6-svc pm2 docker podman initctl snap ~ (?i)hermes
+  & = stop|restart|kill|disable|mask|rm|remove|down|unload|bootout|pause|try-restart|reload|delete|-d|-k|force-reload|
+  condrestart
 kill-all: kills every process
 killall5 != \Z
 delete-system: disables the protection of the root directory
