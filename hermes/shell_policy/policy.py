@@ -36,7 +36,7 @@ from hermes.shell_policy.rules.catastrophe import catastrophes
 from hermes.shell_policy.rules.danger import dangers, inline_code
 from hermes.shell_policy.rules.inline_code import read_code
 from hermes.shell_policy.rules.path_rules import WRITES_ASKED
-from hermes.shell_policy.severity import severity
+from hermes.shell_policy.rules.rule_table import severity
 from hermes.shell_policy.workspace import is_outside, workspace_of
 
 _MAX_SHOWN = 120

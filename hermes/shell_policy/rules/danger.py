@@ -19,15 +19,19 @@ from hermes.shell_policy.file_access import (
     written_files,
 )
 from hermes.shell_policy.finding import Case, Finding, shown
+from hermes.shell_policy.own_daemon import connects_to_unknown_socket
 from hermes.shell_policy.protected_path import PathKind, goes_through
 from hermes.shell_policy.rules.catastrophe import DELETERS
 from hermes.shell_policy.rules.inline_code import code_in, language_of, read_code
-from hermes.shell_policy.rules.network_rules import network_rules
 from hermes.shell_policy.rules.path_rules import WRITES_ASKED, path_rules
-from hermes.shell_policy.rules.permission_rules import permission_rules
 from hermes.shell_policy.rules.program_rules import program_rules
 from hermes.shell_policy.rules.table_rules import asked_by_table
 
+_REQUESTS = words("curl wget http https xh curlie")
+_SENDS_FILE = re.compile(
+    r"(?:^|\s)(?:-[a-zA-Z#]*d|--data(?:-\w+)?|--json|-[a-zA-Z#]*H|--header|-[a-zA-Z#]*u)(?:=|\s*)[\w.\[\]-]*@(?!-(?:\s|$))\S"
+    r"|(?:^|\s)(?:-[a-zA-Z#]*b|--cookie)(?:=|\s*)[^\s=]+(?:\s|$)|--(?:post|body)-file"
+)
 _SQL_CLIENTS = words(
     "psql mysql mariadb sqlite3 sqlcmd sqlplus clickhouse-client duckdb mongosh mongo redis-cli cqlsh isql usql"
     " pgcli mycli litecli"
@@ -86,6 +90,44 @@ def _deletes_found(case: Case) -> Iterator[Finding]:
         each.rpartition("/")[2] for each in case.arguments
     }:
         yield Finding(rule="xargs-delete", why="deletes the files that it reads from its input, or runs a shell")
+
+
+def _permissions(case: Case) -> Iterator[Finding]:
+    if case.name == "chmod":
+        mode = "".join(operands(case.command)[:1])
+        if re.fullmatch(r"[0-7]*[2367]", mode) or any(map(_opens_to_all, mode.split(","))):
+            yield Finding(rule="chmod-world-writable", why="lets all users write")
+        if re.fullmatch(r"0?[2-7][0-7]{3}", mode) or re.search(r"[+=][rwxX]*s", mode):
+            yield Finding(rule="chmod-setuid", why="lets a program run as its owner")
+        if UNKNOWN in mode:
+            yield Finding(rule="chmod-world-writable", why="sets permissions that are only known at run time")
+    if case.name in {"chown", "chgrp"} and re.match(r"root\b|0\b|:root\b|:0\b", "".join(operands(case.command)[:1])):
+        yield Finding(rule="chown-root", why="makes root the owner of files")
+
+
+def _opens_to_all(clause: str) -> bool:
+    """Return whether a symbolic mode lets all users write: `o+w`, `+w`, `a=rwx`, `o-x+w`, `o=u`."""
+    who = re.match(r"[ugoa]*", clause)
+    concerned = not who or not who[0] or bool({"o", "a"} & set(who[0]))
+    return concerned and bool(re.search(r"[+=](?:[rxXst]*w|[ug])", clause))
+
+
+def _network(case: Case) -> Iterator[Finding]:
+    text = " ".join(case.arguments)
+    if case.name in _REQUESTS and _uploads(case, text):
+        yield Finding(rule="data-upload", why="sends a file or the output of another command over the network")
+    if connects_to_unknown_socket(case):
+        yield Finding(rule="unix-socket", why="connects to a socket that is only known at run time")
+    fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders
+    if case.name in {"ssh", "autossh"} and fed:
+        yield Finding(rule="data-upload", why="sends its input to another machine")
+
+
+def _uploads(case: Case, text: str) -> bool:
+    if _SENDS_FILE.search(text):
+        return True
+    fed = bool(case.command.feeders) or any(each.operator == "<" for each in case.command.redirections)
+    return fed and (case.name in {"http", "https", "xh"} or bool(re.search(r"@-|-d\b|--data", text)))
 
 
 def _sql(case: Case) -> Iterator[Finding]:
@@ -208,11 +250,11 @@ _Rule: TypeAlias = Callable[[Case], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _deletes,
     _deletes_found,
-    permission_rules,
+    _permissions,
     _sql,
     _kills,
     _code,
-    network_rules,
+    _network,
 )
 _FOR_ALL: tuple[_Rule, ...] = (_files, _reads, path_rules, _shells, _script_files, program_rules, asked_by_table)
 # Common programs to which only the rules for all programs apply.

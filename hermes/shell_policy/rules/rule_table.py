@@ -15,6 +15,16 @@ from __future__ import annotations
 
 from hermes.shell_policy.bash.syntax import words
 
+# Rules by severity. Those that are not listed come last.
+_WORST_FIRST = """
+hidden-characters hermes-control hermes-home-read secret-tree credential-write credential-read process-environment
+process-attach pipe-to-shell download-and-run remote-code embedded-command network-shell data-upload prompt-write
+startup-write code-injection git-config superuser system-write unresolved-command unparsable-line recursive-delete
+find-delete xargs-delete outside-write outside-path unknown-path inline-code namespace docker-privileged message-bus
+unix-socket
+"""
+_RANKS = {rule: rank for rank, rule in enumerate(_WORST_FIRST.split())}
+
 ASKED = r"""
 superuser: runs as another user
 sudo su doas pkexec runuser sudoedit run0 gosu su-exec visudo vipw
@@ -336,3 +346,8 @@ GIT_SETTINGS = (
     r"|fetch\.(?:prune|parallel)|status\.\w+|format\.pretty|gc\.auto|http\.(?:postbuffer|lowspeedlimit|lowspeedtime)"
     r"|(?:core\.pager|pager\.\w+)=(?:cat|less|false|true|)|core\.editor=(?:true|:|vim|vi|nano)|rerere\.enabled"
 )
+
+
+def severity(rule: str) -> int:
+    """Return a rule's rank; 0 is the worst. Unlisted rules come last."""
+    return _RANKS.get(rule, len(_RANKS))
