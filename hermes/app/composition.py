@@ -41,6 +41,7 @@ from hermes.app.factories.agent import (
     output_retention,
     prepare_turn,
 )
+from hermes.app.factories.api_files import make_file_shelf, make_input_parts
 from hermes.app.factories.chat import (
     DELIVERY,
     adapter_spec,
@@ -287,6 +288,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "clock": wall_clock.wall,
             "keys": KeyService(sessions, wall_clock.wall),
             "search": search,
+            "files": (shelf := make_file_shelf(config, home)),
+            "inputs": make_input_parts(config, home, shelf, sandbox),
         }
         imported = await importing
         admin = imported.AdminServer(

@@ -128,7 +128,7 @@ class AgentConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
     default: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
-    api: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    api: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
     cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
     guest: tuple[str, ...] = setting(GUEST_TOOLSETS, complaint=complaint_about_tool)
     disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)

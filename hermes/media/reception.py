@@ -22,15 +22,13 @@ from hermes.domain.media.scope import scope_of
 from hermes.domain.message import EncodedMessage
 from hermes.domain.source import Place
 from hermes.domain.values import dataclass
+from hermes.media.picture import MAX_PICTURE_BYTES, PICTURE_TYPES, picture_type
 from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound
 
 Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
 
-PICTURE_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
-MAX_PICTURE_BYTES = 4 << 20  # a larger image is only a file
 _SUFFIXES = PICTURE_TYPES | {"audio/ogg": ".ogg", "audio/mpeg": ".mp3", "video/mp4": ".mp4"}
-_STARTS = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG", "image/webp": b"RIFF", "image/gif": b"GIF8"}
 _FETCH_WITHIN_S = 60.0
 _AT_ONCE = 4  # files, of all people together
 _SPOKEN = ("voice", "audio")
@@ -126,7 +124,7 @@ def _is_picture(path: Path, media_type: str) -> bool:
     if media_type not in PICTURE_TYPES or path.stat().st_size > MAX_PICTURE_BYTES:
         return False
     with path.open("rb") as file:
-        return file.read(16).startswith(_STARTS[media_type])
+        return picture_type(file.read(16)) == media_type
 
 
 def _unheard(attachment: Attachment, what: str, path: Path) -> str:

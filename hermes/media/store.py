@@ -37,6 +37,10 @@ class MediaError(HermesError):
     """The file cannot be stored."""
 
 
+class FileTooLargeError(MediaError):
+    """The file is larger than a limit."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaLimits:
     file_bytes: int = 20 * _MB
@@ -75,7 +79,7 @@ class MediaStore:
             async for piece in pieces:
                 size += len(piece)
                 if size > self.limits.file_bytes:
-                    raise MediaError(f"it is larger than the maximum of {amount(self.limits.file_bytes)}")
+                    raise FileTooLargeError(f"it is larger than the maximum of {amount(self.limits.file_bytes)}")
                 await asyncio.to_thread(file.write, piece)
             await asyncio.to_thread(_sync, file)
         finally:
@@ -117,7 +121,7 @@ class MediaStore:
         size = new.stat().st_size
         if size > self.limits.total_bytes:
             new.unlink(missing_ok=True)
-            raise MediaError(f"it is larger than {amount(self.limits.total_bytes)}, the maximum for all files")
+            raise FileTooLargeError(f"it is larger than {amount(self.limits.total_bytes)}, the maximum for all files")
         if sum(each[2] for each in _files(self.root)) > self.limits.total_bytes:
             self.sweep(new)
 

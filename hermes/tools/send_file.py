@@ -1,4 +1,4 @@
-"""Send_file tool: send a file to the person on a chat platform.
+"""Send_file tool: send a file to the person on a chat platform, or offer it to an API client for download.
 
 The tool stores a copy and returns its path. Delivery sends that copy, so the person gets the file as it was at the
 call, even after a crash. Problems with the file are reported to the model. Only files of the working directory, of
@@ -12,10 +12,11 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, BinaryIO, TypeAlias
 
+from hermes.domain.access.api_key import surface_of
 from hermes.domain.media.reference import COPY
 from hermes.domain.tool_call import Gate, Verdict
 from hermes.media.store import MediaError
@@ -25,25 +26,37 @@ from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
 
 MAX_BYTES = 50 << 20
+_API = "api"
 
 GateRead: TypeAlias = Callable[[str], Gate]  # of an absolute path without links
 PutAside: TypeAlias = Callable[[BinaryIO, str], Path]
+Shelve: TypeAlias = Callable[[str, str, BinaryIO], Awaitable[str]]  # platform, name, file; returns a file id
 
 
 def send_file_tool(
-    workplace: Workplace, gate: GateRead, put_aside: PutAside, platforms: frozenset[str], *, boxed: bool = False
+    workplace: Workplace,
+    gate: GateRead,
+    put_aside: PutAside,
+    platforms: frozenset[str],
+    *,
+    shelve: Shelve | None = None,
+    boxed: bool = False,
 ) -> Tool:
-    """Return the tool. `platforms` accept files. `boxed`: the terminal's commands run in a sandbox."""
+    """Return the tool. `platforms` accept files. `shelve` stores a file for download by a client of the API.
+
+    `boxed`: the terminal's commands run in a sandbox.
+    """
 
     @tool("send_file")
     async def send_file(
         context: ToolContext, *, path: Annotated[str, "the file, absolute or relative to the current directory"]
     ) -> str:
-        """Send a file to the person in this chat: an image, a document or audio (.ogg becomes a voice message).
+        """Send a file to the person: an image, a document or audio (.ogg becomes a voice message).
 
         The file must be in the working directory and have at most 50 MB. Do not repeat its content in your answer.
         """
-        if context.platform not in platforms:
+        for_download = shelve is not None and surface_of(context.platform) == _API
+        if context.platform not in platforms and not for_download:
             raise ToolError(
                 "Files cannot be sent here: this conversation is not on a chat platform that accepts them."
             )
@@ -55,8 +68,15 @@ def send_file_tool(
             result = {"status": "queued for delivery", "size_bytes": copy.stat().st_size, COPY: str(copy)}
             return json.dumps(result, ensure_ascii=False)
 
+        async def shelved() -> str:
+            assert shelve is not None
+            real = await asyncio.to_thread(_sendable, workplace, gate, context, path, boxed=boxed)
+            with await asyncio.to_thread(_opened, real) as file:
+                file_id = await shelve(context.platform, Path(real).name, file)
+            return json.dumps({"status": "ready for download", "file_id": file_id, "name": Path(real).name})
+
         try:
-            return await asyncio.to_thread(prepared)
+            return await (shelved() if for_download else asyncio.to_thread(prepared))
         except OSError as error:
             raise ToolError(f"{path} was not sent: could not copy it: {error.strerror or error}") from error
         except MediaError as error:

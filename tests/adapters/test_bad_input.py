@@ -184,7 +184,7 @@ async def test_a_limit_that_is_not_one_is_a_400(client: aiohttp.ClientSession, q
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/nothing", 404, "not_found"),
         ("GET", "/v1/chat/completions", 405, "method_not_allowed"),
         ("PUT", "/api/sessions/x", 405, "method_not_allowed"),
         ("GET", "/api/sessions/nobody", 404, "session_not_found"),

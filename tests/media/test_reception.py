@@ -13,7 +13,8 @@ from hermes.domain.ids import InboundKey
 from hermes.domain.media.reference import named_by
 from hermes.domain.media.scope import media_scope
 from hermes.domain.source import Place
-from hermes.media.reception import MAX_PICTURE_BYTES, Reception, Transcribe
+from hermes.media.picture import MAX_PICTURE_BYTES
+from hermes.media.reception import Reception, Transcribe
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.ports.chat import Attachment, Foreign, ForeignKind, Inbound
 

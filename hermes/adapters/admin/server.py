@@ -24,6 +24,8 @@ from hermes.config.log import redact
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.errors import AlreadyRunningError, HomeError
 from hermes.domain.ids import TurnId
+from hermes.media.file_shelf import FileShelf
+from hermes.media.input_part import InputParts
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
@@ -52,6 +54,8 @@ class AdminServer:
         clock: Clock,
         keys: KeyService,
         search: Search | None = None,
+        files: FileShelf | None = None,
+        inputs: InputParts | None = None,
         chat_services: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
     ) -> None:
@@ -64,6 +68,8 @@ class AdminServer:
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._search = search
+        self._files = files
+        self._inputs = inputs
         self._keys = keys
         self._chat_services = chat_services
         self._workdirs = workdirs
@@ -90,6 +96,8 @@ class AdminServer:
             lifetime=self._lifetime,
             platform="cli",
             search=self._search,
+            files=self._files,
+            inputs=self._inputs,
         )
         chat = None if self._chat_services is None else ChatApi(service, self._chat_services, self._workdirs)
         routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]

@@ -26,6 +26,8 @@ from hermes.domain.read.views import SessionView
 from hermes.domain.source import Source
 from hermes.domain.submission import Receipt
 from hermes.domain.values import dataclass
+from hermes.media.file_shelf import FileShelf
+from hermes.media.input_part import InputParts
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware
 
 T = TypeVar("T")
+API_PLATFORM = "api"
 RECEIPT = web.RequestKey("receipt", Receipt)
 SESSION = web.RequestKey("session", str)
 
@@ -60,13 +63,15 @@ class Service:
     new_turn_id: Callable[[], TurnId]
     clock: Clock
     lifetime: Lifetime
-    platform: str = "api"  # platform of sessions that start here
+    platform: str = API_PLATFORM  # platform of sessions that start here
     model_name: str = "hermes"
     max_body_bytes: int = 8 * 2**20
     body_timeout_s: float = 30
     ping_s: float = 15
     allow_yolo: bool = True
     search: Search | None = None
+    files: FileShelf | None = None
+    inputs: InputParts | None = None
     sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
 
     def source(self, request: web.Request, user: str = "") -> Source:
@@ -77,6 +82,16 @@ class Service:
 
     async def read_json(self, request: web.Request) -> Any:
         return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+
+    async def read_turn(self, request: web.Request) -> Any:
+        """Return the body of a turn. Its pictures and documents are stored, or replaced by notes."""
+        read = await self.read_json(request)
+        return read if self.inputs is None else await self.inputs.resolve(read, self.owner(request))
+
+    def owner(self, request: web.Request) -> str:
+        """Return whose files a request may use: the platform of a named key, or the owner's."""
+        key = request.get(KEY)
+        return API_PLATFORM if key is None else key.platform
 
     async def read(self, request: web.Request, kind: type[T]) -> T:
         """Return the body as a value of this type."""

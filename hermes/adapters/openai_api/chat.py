@@ -46,7 +46,8 @@ class Chat:
         reach("http: received")
         service = self._service
         await check_intake(service, intake.submission)
-        if (command := parse(chat.given.new[-1]["content"])) is not None:
+        said = chat.given.new[-1]["content"]
+        if isinstance(said, str) and (command := parse(said)) is not None:
             return await self._command(request, chat, intake.submission, command)
         with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
             receipt = _with_notices(await self._intake.submit(intake), chat, intake)
@@ -86,7 +87,7 @@ class Chat:
     # ------------------------------------------------------------ request
 
     async def _read(self, request: web.Request) -> tuple[ChatRequest, Intake]:
-        body = await self._service.read_json(request)
+        body = await self._service.read_turn(request)
         chat = parse_chat_request(body)
         check_model(chat.model, self._service.models())
         source = self._service.source(request, chat.user)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hermes.adapters.http.field import boolean, encode, filled_text, given, number, refuse, text, whole
 from hermes.adapters.openai_api.turns.conversation_input import ConversationInput, split
+from hermes.domain.media.reference import content_of, named_by
 from hermes.domain.values import dataclass
 
 MAX_MESSAGES = 2_000
@@ -82,12 +83,15 @@ def _message(value: Any, param: str) -> Mapping[str, Any]:
     return message
 
 
-def _content(value: Any, param: str) -> str:
+def _content(value: Any, param: str) -> Any:
+    """Return the text, or with stored pictures a list of parts."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
-        refuse(param, f"{param} must be a string or a list of text parts.")
-    return "\n".join(_text_part(part, f"{param}[{index}]") for index, part in enumerate(value))
+        refuse(param, f"{param} must be a string or a list of parts.")
+    pictures = [name for part in value if (name := named_by(part))]
+    texts = (_text_part(part, f"{param}[{n}]") for n, part in enumerate(value) if not named_by(part))
+    return content_of("\n".join(texts), pictures)
 
 
 def _text_part(part: Any, param: str) -> str:

@@ -19,6 +19,7 @@ from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
 from hermes.adapters.openai_api.events.event_api import EventApi
 from hermes.adapters.openai_api.events.token_api import TokenApi
+from hermes.adapters.openai_api.file_api import FileApi
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.metrics_api import MetricsApi
 from hermes.adapters.openai_api.model_api import ModelApi
@@ -34,6 +35,8 @@ from hermes.adapters.openai_api.sessions.session_edit_api import SessionEditApi
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.ids import TurnId
 from hermes.domain.values import dataclass
+from hermes.media.file_shelf import FileShelf
+from hermes.media.input_part import InputParts
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
@@ -65,7 +68,14 @@ class ApiSettings:
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
-    parts = (Chat(service), ModelApi(service), ProcessApi(service), CommandApi(service), HealthApi(service))
+    parts = (
+        Chat(service),
+        ModelApi(service),
+        ProcessApi(service),
+        CommandApi(service),
+        HealthApi(service),
+        FileApi(service),
+    )
     sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service))
     return [route for part in (*parts, *sessions, *_turn_parts(service)) for route in part.routes()]
 
@@ -89,6 +99,8 @@ class ApiServer:
         clock: Clock,
         keys: KeyService,
         search: Search | None = None,
+        files: FileShelf | None = None,
+        inputs: InputParts | None = None,
     ) -> None:
         self.address = ""  # known after the start
         self._settings = settings
@@ -101,6 +113,8 @@ class ApiServer:
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._search = search
+        self._files = files
+        self._inputs = inputs
         self._guard = RequestGuard(
             key=settings.key,
             keys=keys,
@@ -166,6 +180,8 @@ class ApiServer:
             ping_s=self._settings.ping_s,
             allow_yolo=self._settings.allow_yolo,
             search=self._search,
+            files=self._files,
+            inputs=self._inputs,
             sign_token=lambda token: token.sign(self._settings.key),
         )
 

@@ -18,6 +18,7 @@ from hermes.actors.process_services import Announcement
 from hermes.agent.context_files import ContextFile, how_to_approve, read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
+from hermes.app.factories.api_files import shelving
 from hermes.app.factories.media import media_store
 from hermes.app.factories.own_place import own_address, secret_paths
 from hermes.app.factories.sandbox import SandboxOpener
@@ -161,6 +162,7 @@ def make_toolbox(
                 lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),
                 media_store(config, home).put_aside,
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
+                shelve=shelving(config, home),
                 boxed=sandbox.works,
             ),
         ),

@@ -36,9 +36,11 @@ def named_by(part: object) -> str:
     return name if _NAME.fullmatch(name) else ""
 
 
+def content_of(text: str, pictures: Sequence[str]) -> Any:
+    """Return the content of a message: its text, or with pictures a list of parts."""
+    return [{"type": "text", "text": text}, *map(picture, pictures)] if pictures else text
+
+
 def user_message(text: str, pictures: Sequence[str] = ()) -> EncodedMessage:
-    content: Any = text
-    if pictures:
-        content = [{"type": "text", "text": text}, *map(picture, pictures)]
-    message = {"role": "user", "content": content}
+    message = {"role": "user", "content": content_of(text, pictures)}
     return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))

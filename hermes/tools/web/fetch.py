@@ -13,9 +13,9 @@ import asyncio
 import json
 import os
 import sys
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
 from hermes.domain.values import dataclass
@@ -23,13 +23,14 @@ from hermes.sandbox.box import boxed_line
 from hermes.tools.tool import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from aiohttp import ClientResponse, ClientSession
     from yarl import URL
 
     from hermes.tools.web.guard import AddressGuard
 
+T = TypeVar("T")
 _MB = 1 << 20
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HEADERS = {
@@ -72,11 +73,18 @@ class Workers:
 
 
 async def fetch(url: str, guard: AddressGuard, limits: FetchLimits, workers: Workers) -> Fetched:
+    with _translated(limits):
+        async with asyncio.timeout(limits.total_s):
+            return await _fetched(url, guard, limits, workers)
+
+
+@contextmanager
+def _translated(limits: FetchLimits) -> Iterator[None]:
+    """Translate errors of a fetch to ToolErrors."""
     from aiohttp import ClientError, InvalidURL  # noqa: PLC0415 - slow, and only needed when something is fetched
 
     try:
-        async with asyncio.timeout(limits.total_s):
-            return await _fetched(url, guard, limits, workers)
+        yield
     except TimeoutError as error:
         raise ToolError(
             f"The fetch timed out after {limits.total_s:g} s: the server or the document is too slow."
@@ -88,15 +96,52 @@ async def fetch(url: str, guard: AddressGuard, limits: FetchLimits, workers: Wor
         raise ToolError(f"Could not fetch the page: {detail[:300]}") from error
 
 
+async def download(url: str, guard: AddressGuard, limits: FetchLimits) -> tuple[bytes, str]:
+    """Return the body and the Content-Type of a file. Raises ToolError."""
+
+    async def use(response: ClientResponse) -> tuple[bytes, str]:
+        if response.status != 200:
+            raise ToolError(f"the server answered {response.status}")
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise ToolError("the server sent it compressed")
+        return await _body(response, limits.body_bytes), response.headers.get("Content-Type", "")
+
+    with _translated(limits):
+        async with asyncio.timeout(limits.total_s):
+            return await _visit(url, guard, limits, use, {"Accept": "*/*", "Accept-Encoding": "identity"})
+
+
+async def document_text(body: bytes, content_type: str, *, max_bytes: int, workers: Workers) -> str:
+    """Return the text of a document. Raises ToolError if it has none."""
+    about = {"url": "", "content_type": content_type, "encoding": "", "max_bytes": max_bytes}
+    answer = await workers.read(json.dumps(about).encode() + b"\n" + body)
+    if problem := answer.get("problem"):
+        raise ToolError(str(problem))
+    return answer["text"]
+
+
 async def _fetched(text: str, guard: AddressGuard, limits: FetchLimits, workers: Workers) -> Fetched:
+    async def use(response: ClientResponse) -> Fetched:
+        return await _read(response, await _body(response, limits.body_bytes), limits, workers)
+
+    return await _visit(text, guard, limits, use)
+
+
+async def _visit(
+    text: str,
+    guard: AddressGuard,
+    limits: FetchLimits,
+    use: Callable[[ClientResponse], Awaitable[T]],
+    headers: Mapping[str, str] | None = None,
+) -> T:
+    """Follow redirects, each checked by the guard, and use the last response."""
     url = guard.url(text)
     async with _session(guard) as session:
         for _ in range(limits.redirects + 1):
-            async with session.get(url, allow_redirects=False) as response:
+            async with session.get(url, allow_redirects=False, headers=headers) as response:
                 target = response.headers.get("Location", "") if response.status in _REDIRECTS else ""
                 if not target:
-                    body = await _body(response, limits.body_bytes)
-                    return await _read(response, body, limits, workers)
+                    return await use(response)
                 url = guard.url(_joined(url, target))
     raise ToolError(f"The page has more than {limits.redirects} redirects; the last one leads to {url}.")
 

@@ -368,6 +368,38 @@ class EventOfAll(TypedDict):
     platform: NotRequired[str]
 
 
+class FileJson(TypedDict):
+    id: str
+    object: Literal["file"]
+    bytes: Count
+    created_at: Count
+    expires_at: Count
+    filename: str
+    purpose: str
+    status: Literal["processed"]
+
+
+class FileList(TypedDict):
+    object: Literal["list"]
+    data: list[FileJson]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
+class FileDeleted(TypedDict):
+    id: str
+    object: Literal["file"]
+    deleted: Literal[True]
+
+
+class FileUpload(TypedDict):
+    """Form of an upload."""
+
+    file: Annotated[str, Meta(extra_json_schema={"format": "binary"})]
+    purpose: NotRequired[str]
+
+
 class TokenJson(TypedDict):
     token: str
     scope: TokenScope

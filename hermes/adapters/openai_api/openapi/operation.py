@@ -52,6 +52,8 @@ class Operation:
     stream_text: str = ""
     also: Mapping[int, Any] = field(default_factory=dict)  # further answers by status; None: without a body
     open: bool = False  # no key is needed
+    form: bool = False  # the body is a form
+    binary: bool = False  # the answer is the content of a file
 
     @property
     def path(self) -> str:
@@ -78,7 +80,8 @@ class Operation:
 
     def _body(self) -> JsonObject:
         example = {"example": self.example} if self.example is not None else {}
-        content = {"application/json": {"schema": schema_of(self.body), **example}}
+        kind = "multipart/form-data" if self.form else "application/json"
+        content = {kind: {"schema": _renamed(schema_of(self.body)), **example}}
         return {"required": self.body_needed, "content": content}
 
     def _path_parameters(self) -> list[JsonObject]:
@@ -99,6 +102,9 @@ class Operation:
         answers = {self.status: self.answer, **self.also}
         found: JsonObject = {str(status): _answer(kind) for status, kind in answers.items()}
         first = found[str(self.status)]
+        if self.binary:
+            first["description"] = "The file"
+            first["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
         if self.events is not None:
             first.setdefault("content", {})["text/event-stream"] = {"schema": _event(self.events, self.stream_text)}
         if IDEMPOTENCY_HEADER in self.headers:

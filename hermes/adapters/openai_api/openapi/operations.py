@@ -15,6 +15,7 @@ from hermes.adapters.http.parameter import (
 from hermes.adapters.openai_api.command_api import CommandRequest
 from hermes.adapters.openai_api.events.event_api import EventsQuery
 from hermes.adapters.openai_api.events.token_api import TokenRequest
+from hermes.adapters.openai_api.file_api import FileListQuery
 from hermes.adapters.openai_api.openapi import answers, stream_text
 from hermes.adapters.openai_api.openapi.operation import Operation
 from hermes.adapters.openai_api.process_api import LogQuery
@@ -265,6 +266,26 @@ _SESSIONS = (
         )
     ),
 )
+_FILES = (
+    Operation(
+        route="POST /v1/files",
+        id="createFile",
+        summary="Upload a file",
+        answer=answers.FileJson,
+        body=answers.FileUpload,
+        form=True,
+    ),
+    Operation(
+        route="GET /v1/files",
+        id="listFiles",
+        summary="List the key's files, newest first",
+        answer=answers.FileList,
+        query=FileListQuery,
+    ),
+    Operation(route="GET /v1/files/{id}", id="getFile", summary="Describe a file", answer=answers.FileJson),
+    Operation(route="DELETE /v1/files/{id}", id="deleteFile", summary="Delete a file", answer=answers.FileDeleted),
+    Operation(route="GET /v1/files/{id}/content", id="readFile", summary="Download a file", binary=True),
+)
 _PROCESSES = (
     Operation(
         route="GET /api/sessions/{id}/processes",
@@ -316,4 +337,4 @@ _DAEMON = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *_PROCESSES, *_DAEMON)
+OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *_FILES, *_PROCESSES, *_DAEMON)

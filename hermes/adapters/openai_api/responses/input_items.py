@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
 from hermes.adapters.http.schema import Fields, FilledText, Text, decode
+from hermes.domain.media.reference import SCHEME, content_of, named_by, picture
 from hermes.domain.message_chain import SERVER_CALL
 
 Messages: TypeAlias = list[dict[str, Any]]
@@ -32,7 +33,29 @@ class RefusalPart(Fields, tag="refusal", tag_field="type"):
     refusal: Text
 
 
-ContentPart: TypeAlias = InputText | OutputText | PlainText | RefusalPart
+class InputImage(Fields, tag="input_image", tag_field="type"):
+    """A picture: a data: or http(s): URL, or an uploaded file."""
+
+    image_url: str | None = None
+    file_id: str | None = None
+
+
+class InputFile(Fields, tag="input_file", tag_field="type"):
+    """A document: its data, a URL, or an uploaded file."""
+
+    filename: str | None = None
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+
+
+class ImageUrl(Fields, tag="image_url", tag_field="type"):
+    """A picture, as in chat."""
+
+    image_url: dict[str, str]
+
+
+ContentPart: TypeAlias = InputText | OutputText | PlainText | RefusalPart | InputImage | InputFile | ImageUrl
 Content: TypeAlias = Text | list[ContentPart]
 
 
@@ -106,7 +129,7 @@ def as_messages(items: str | Sequence[InputItem], stored: Mapping[str, Mapping[s
 def _add(messages: Messages, item: InputItem, stored: Mapping[str, Mapping[str, Any]]) -> None:
     match item:
         case InputMessage(role=role, content=content):
-            messages.append({"role": role, "content": _text(content or "")})
+            messages.append({"role": role, "content": _content(content or "")})
         case FunctionCall():
             _add_call(messages, _call(item.call_id, item))
         case FunctionCallOutput(call_id=call, output=output):
@@ -148,7 +171,23 @@ def _result(item: McpCall) -> str:
     return error if isinstance(error, str) and error else _NO_RESULT
 
 
+def _content(content: Content) -> Any:
+    """Return the text, or with stored pictures a list of parts."""
+    parts = [] if isinstance(content, str) else content
+    pictures = [picture(part.image_url["url"].removeprefix(SCHEME)) for part in parts if isinstance(part, ImageUrl)]
+    return content_of(_text(content), [name for each in pictures if (name := named_by(each))])
+
+
 def _text(content: Content) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(part.refusal if isinstance(part, RefusalPart) else part.text for part in content)
+    return "\n".join(text for part in content if (text := _part_text(part)) is not None)
+
+
+def _part_text(part: ContentPart) -> str | None:
+    """Return the text of a part. Pictures and files were replaced before (`hermes/media/input_part.py`)."""
+    match part:
+        case RefusalPart(refusal=text) | InputText(text=text) | OutputText(text=text) | PlainText(text=text):
+            return text
+        case InputImage() | InputFile() | ImageUrl():
+            return None
