@@ -8,7 +8,7 @@ LOCKED := $(PIP) --require-hashes
 OURS   := $(PIP) --no-deps --no-build-isolation --editable .
 TOOLS  := $(VENV)/tools
 
-.PHONY: help run test unit coverage matrix dist check venv local lock sbom audit attacks bench crash torture processes faults judges clients clean
+.PHONY: help run test unit coverage matrix dist check venv local lock sbom audit attacks bench crash torture processes faults judges clients fuzz clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -124,6 +124,9 @@ judges: venv  ## test our adapters against third-party Telegram and Slack server
 
 clients: venv  ## run the API against clients that others wrote, and write docs/clients.md; takes about half an hour
 	$(BIN)/python -m tests.clients --page $(CLIENTS)
+
+fuzz: venv  ## run generated requests against the API and its OpenAPI document; takes about an hour
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 clean:  ## remove the files that the targets above made
 	rm -rf $(VENV) .venv-3.* build dist sbom.json torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hermes.adapters.openai_api.responses.response_events import ResponseEvents
+from hermes.adapters.openai_api.responses.response_items import response_of_item
 from hermes.adapters.openai_api.responses.response_object import Answering
+from hermes.adapters.openai_api.responses.response_reader import input_of, page_of
+from hermes.adapters.openai_api.responses.response_stream import unseen
 from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.domain.events import CallProgress, TextReset, TurnGaveUp
 from hermes.domain.message import EncodedMessage
-from hermes.domain.records import ToolFinished, TurnFailed
+from hermes.domain.records import ToolFinished, TurnFailed, TurnFinished
 from hermes.domain.tool_call import CallOutcome
 from hermes.domain.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call
@@ -118,7 +122,8 @@ def deltas(received: list[dict[str, Any]]) -> str:
 def test_response_stream_ends_with_the_stored_response() -> None:
     script = a_turn()
     received = streamed(script, "Let me ", "look.", None, None, "Found")
-    assert [event["sequence_number"] for event in received] == list(range(len(received)))
+    numbers = [event["sequence_number"] for event in received]
+    assert numbers == sorted(set(numbers))
     assert received[-1]["type"] == "response.completed"
     assert received[-1]["response"] == told(script)
     done = [event["item"] for event in received if event["type"] == "response.output_item.done"]
@@ -127,6 +132,54 @@ def test_response_stream_ends_with_the_stored_response() -> None:
     assert indexes == list(range(len(done)))
     assert deltas(received) == "Let me look.Found it."
     assert not [event for event in received if event["type"].startswith("hermes.")]
+
+
+def test_a_later_stream_has_the_same_numbers_and_can_start_anywhere() -> None:
+    live = streamed(a_turn(), "Let", " me ", "look.", None, None, "Found")
+    later = streamed(a_turn())
+    assert live[-1] == later[-1]
+    for place, event in enumerate(live):
+        left = [part for each in later if (part := unseen(each, event["sequence_number"])) is not None]
+        assert deltas(live[: place + 1]) + deltas(left) == deltas(live)
+        assert left[-1]["type"] == "response.completed"
+
+
+def test_calls_for_the_client_are_function_calls() -> None:
+    script = TurnScript()
+    script.begin()
+    script.ask_for(a_call())
+    script.finish(a_call(), "a file")
+    function = {"name": "clock", "arguments": "{}"}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c9", "function": function}]}
+    end = TurnFinished(
+        at=NOW,
+        turn=T,
+        message=EncodedMessage(json.dumps(message).encode()),
+        model="m",
+        finish_reason="tool_calls",
+    )
+    script.store(end)
+    first, second = told(script)["output"]
+    assert first["type"] == "mcp_call"
+    assert (second["type"], second["call_id"], second["name"]) == ("function_call", "c9", "clock")
+    received = streamed(script)
+    assert [event["type"] for event in received if event.get("output_index") == 1] == [
+        "response.output_item.added",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+        "response.output_item.done",
+    ]
+    assert response_of_item(second["id"]) is None  # "resp_x" is not the id of a response
+
+
+def test_pages_of_input_items() -> None:
+    items = input_of([EncodedMessage(b'{"role":"user","content":"%d"}' % number) for number in range(3)], "x")
+    assert [item["content"][0]["text"] for item in items] == ["0", "1", "2"]
+    first = page_of(items, 2, "")
+    assert (len(first["data"]), first["has_more"]) == (2, True)
+    second = page_of(items, 2, first["last_id"])
+    assert ([item["id"] for item in second["data"]], second["has_more"]) == ([items[2]["id"]], False)
+    assert page_of(items, 2, "unknown")["data"] == []
 
 
 def test_stream_of_a_call_has_the_standard_events() -> None:

@@ -336,6 +336,50 @@ def test_instructions_hold_for_one_response(daemon: DaemonProcess, client: Any) 
     assert [message["role"] for message in messages] == ["user", "assistant"] * 2
 
 
+def test_background_response_survives_a_crash_and_is_polled(daemon: DaemonProcess, client: Any) -> None:
+    text = script(terminal("sleep 1; echo hi"), "!echo done")
+    started = client.responses.create(model="hermes", input=text, background=True)
+    assert started.status in ("queued", "in_progress")
+    assert started.background
+    daemon.kill()
+    daemon.start()
+    answer = eventually(lambda: _polled(daemon, started.id, "completed"))
+    assert answer["output"][-1]["content"][0]["text"] == "done"
+    items = daemon.request("GET", f"/v1/responses/{started.id}/input_items").json()
+    assert [item["content"][0]["text"] for item in items["data"]] == [text]
+    refused = daemon.request("POST", "/v1/responses", {"input": "x", "background": True, "store": False})
+    assert (refused.status, refused.json()["error"]["param"]) == (400, "store")
+
+
+def test_background_response_is_cancelled(daemon: DaemonProcess, client: Any) -> None:
+    started = client.responses.create(model="hermes", input=script(terminal("sleep 60")), background=True)
+    eventually(lambda: _polled(daemon, started.id, "in_progress"))
+    assert client.responses.cancel(started.id).status in ("in_progress", "cancelled")
+    answer = eventually(lambda: _polled(daemon, started.id, "cancelled"))
+    assert answer["error"]["code"] == "cancelled"
+    assert client.responses.cancel(started.id).status == "cancelled"
+
+
+def test_stored_response_is_streamed_again_from_any_event(client: Any) -> None:
+    text = script(terminal("echo 1"), "!echo both")
+    with client.responses.stream(model="hermes", input=text) as streaming:
+        told = [event for event in streaming if event.type.startswith("response.")]
+        final = streaming.get_final_response()
+    again = list(client.responses.retrieve(final.id, stream=True))
+    assert [event.type for event in again if "delta" not in event.type] == [
+        event.type for event in told if "delta" not in event.type
+    ]
+    middle = next(event.sequence_number for event in told if event.type == "response.mcp_call.completed")
+    rest = list(client.responses.retrieve(final.id, stream=True, starting_after=middle))
+    assert [event.sequence_number for event in rest if event.sequence_number <= middle] == []
+    assert rest[-1].response.output_text == "both"
+
+
+def _polled(daemon: DaemonProcess, name: str, status: str) -> dict[str, Any] | None:
+    found: dict[str, Any] = daemon.request("GET", f"/v1/responses/{name}").json()
+    return found if found["status"] == status else None
+
+
 def test_conversation_names_the_session(client: Any) -> None:
     for text in ("!echo one", "!history"):
         last = client.responses.create(model="hermes", input=text, conversation="conv_1")

@@ -30,6 +30,8 @@ ROUTES = frozenset(
         "POST /v1/responses",
         "GET /v1/responses/{id}",
         "DELETE /v1/responses/{id}",
+        "POST /v1/responses/{id}/cancel",
+        "GET /v1/responses/{id}/input_items",
         "POST /v1/runs",
         "GET /v1/runs",
         "GET /v1/runs/{id}",
@@ -65,7 +67,7 @@ ROUTES = frozenset(
         "POST /api/commands",
     }
 )
-_FREE = ("/stop",)  # changing requests that cost nothing
+_FREE = ("/stop", "/cancel")  # changing requests that cost nothing
 REFUSED_COMMANDS = frozenset({"processes", "yolo"})
 
 

@@ -19,6 +19,7 @@ from hermes.adapters.openai_api.file_api import FileListQuery
 from hermes.adapters.openai_api.openapi import answers, stream_text
 from hermes.adapters.openai_api.openapi.operation import Operation
 from hermes.adapters.openai_api.process_api import LogQuery
+from hermes.adapters.openai_api.responses.response_reader import InputItemsQuery, ResponseQuery
 from hermes.adapters.openai_api.runs.approval_api import ApprovalAnswer
 from hermes.adapters.openai_api.runs.run_api import ApprovalRequest, RunListQuery
 from hermes.adapters.openai_api.session_api import MessagesQuery, SessionListQuery, SessionQuery
@@ -75,7 +76,26 @@ _TURNS = (
         stream_text=stream_text.RESPONSE,
     ),
     Operation(
-        route="GET /v1/responses/{id}", id="getResponse", summary="Get a stored response", answer=answers.ResponseJson
+        route="GET /v1/responses/{id}",
+        id="getResponse",
+        summary="Get a stored response, or stream it again, from its beginning or after an event",
+        answer=answers.ResponseJson,
+        query=ResponseQuery,
+        events=answers.ResponseEvent,
+        stream_text=stream_text.RESPONSE,
+    ),
+    Operation(
+        route="POST /v1/responses/{id}/cancel",
+        id="cancelResponse",
+        summary="Stop a response with its tools and questions",
+        answer=answers.ResponseJson,
+    ),
+    Operation(
+        route="GET /v1/responses/{id}/input_items",
+        id="listInputItems",
+        summary="List the new messages of the request",
+        answer=answers.InputItemList,
+        query=InputItemsQuery,
     ),
     Operation(
         route="DELETE /v1/responses/{id}",

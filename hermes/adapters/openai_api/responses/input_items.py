@@ -140,8 +140,8 @@ def _add(messages: Messages, item: InputItem, stored: Mapping[str, Mapping[str, 
             messages.append({"role": "tool", "tool_call_id": name, "content": _result(item)})
         case ItemReference(id=name):
             if name in stored:
-                found: InputMessage | McpCall = decode(stored[name], InputMessage | McpCall)  # type: ignore[arg-type]
-                _add(messages, found, {})
+                kinds: Any = InputMessage | McpCall | FunctionCall
+                _add(messages, decode(stored[name], kinds), {})
         case ReasoningItem() | McpListTools():
             pass
         case _:

@@ -6,26 +6,20 @@ its id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 
 from aiohttp import web
 
 from hermes.adapters.http import parameter
-from hermes.adapters.http.event_stream import EventStream, open_stream
-from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.responses.response_events import ResponseEvents
 from hermes.adapters.openai_api.responses.response_object import Answering
+from hermes.adapters.openai_api.responses.response_reader import GONE, ResponseReader
+from hermes.adapters.openai_api.responses.response_stream import ResponseStream, follower_of
 from hermes.adapters.openai_api.responses.stored_items import stored_items
-from hermes.adapters.openai_api.turns.pending import asked_in
-from hermes.adapters.openai_api.turns.placement import gone_fact, is_gone
+from hermes.adapters.openai_api.turns.placement import gone_fact
 from hermes.adapters.openai_api.turns.session_choice import read_choice
-from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
-from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
-from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
 from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_request import (
     EVENTS,
@@ -37,26 +31,22 @@ from hermes.adapters.openai_api.turns.turn_request import (
 from hermes.adapters.openai_api.turns.turn_wait import log_end, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.errors import BadInputError
-from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.events import CallAsked
 from hermes.domain.ids import RESPONSE, SessionId, TurnToken
-from hermes.domain.read.views import TurnRecord
-from hermes.domain.records import Asked, MessageReceived
 from hermes.domain.submission import Receipt
 from hermes.ports.hub import Subscription
-
-_GONE = b"1"
 
 
 class ResponseApi:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._intake = TurnIntake(service)
+        self._stored = ResponseReader(service)
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/responses", self.create),
-            web.get("/v1/responses/{id}", self.one),
-            web.delete("/v1/responses/{id}", self.delete),
+            *self._stored.routes(),
         ]
 
     # ------------------------------------------------------------ create
@@ -73,10 +63,9 @@ class ResponseApi:
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
             if asked.store is False and not receipt.duplicate:
-                await service.sessions.remember(gone_fact(receipt.turn), _GONE)
+                await service.sessions.remember(gone_fact(receipt.turn), GONE)
             if asked.stream:
-                own_events = own_events or EVENTS in (asked.include or ())
-                work = self._stream(request, receipt, feed, own_events=own_events)
+                work = self._stream(request, receipt, feed, own_events or EVENTS in (asked.include or ()))
             elif asked.background:
                 return await self._now(receipt)
             else:
@@ -116,76 +105,19 @@ class ResponseApi:
         return json_response(_answering(receipt, receipt.session).object(records))
 
     async def _stream(
-        self, request: web.Request, receipt: Receipt, feed: Subscription, *, own_events: bool
+        self, request: web.Request, receipt: Receipt, feed: Subscription, own_events: bool
     ) -> web.StreamResponse:
-        service = self._service
-        records = await service.sessions.records(receipt.session, receipt.turn)
-        with closing(self._follower(receipt, feed)) as follower:
-            stream = await open_stream(request)
-            events = ResponseEvents(_answering(receipt, receipt.session), own_events=own_events)
-            await _send(stream, events.begin(records))
-            while not events.over:
-                update = await follower.step()
-                await (stream.ping() if update is None else _send(stream, events.of_update(update)))
-                if not own_events and _may_wait(update):
-                    await self._send_question(receipt, stream, events)
-        return stream.response
-
-    async def _send_question(self, receipt: Receipt, stream: EventStream, events: ResponseEvents) -> None:
-        """End the stream if the session waits for a person, also for a turn that comes first."""
-        head = (await self._service.sessions.view(receipt.session)).session
-        if (asked := asked_in(head)) is not None:
-            await _send(stream, events.of_question(asked))
-
-    def _follower(self, receipt: Receipt, feed: Subscription) -> TurnFollower:
-        service = self._service
-        heard = None if receipt.duplicate else feed
-        if receipt.into is not None:
-            heard = service.hub.subscribe(turn=receipt.into)
-        turn = receipt.into or receipt.turn
-        return TurnFollower(
-            SharedTurn(service.sessions, receipt.session, turn),
-            service.hub,
-            turn,
-            quiet_s=service.ping_s,
-            feed=heard,
-            answering=receipt.into is not None,
+        stream = ResponseStream(
+            service=self._service,
+            answering=_answering(receipt, receipt.session),
+            token=_token(receipt),
+            own_events=own_events,
         )
-
-    # ------------------------------------------------------------ read and delete
-
-    async def one(self, request: web.Request) -> web.Response:
-        text = request.match_info["id"]
-        token = read_token(text, RESPONSE)
-        sessions = self._service.sessions
-        records = await sessions.records(token.session, token.turn)
-        if not records or await is_gone(self._service.sessions, token):
-            raise not_found(text, RESPONSE)
-        outcome = await sessions.outcome(token.session, token.turn)
-        session = outcome.session if outcome is not None else (await sessions.view(token.session)).session.id
-        answering = Answering(id=text, turn=token.turn, session=remember_session(request, session))
-        gave_up = outcome if isinstance(outcome, TurnGaveUp) else None
-        return json_response(answering.object(records, gave_up=gave_up))
-
-    async def delete(self, request: web.Request) -> web.Response:
-        text = request.match_info["id"]
-        token = read_token(text, RESPONSE)
-        if not await self._service.sessions.records(token.session, token.turn) or await is_gone(
-            self._service.sessions, token
-        ):
-            raise not_found(text, RESPONSE)
-        await self._service.sessions.remember(gone_fact(token.turn), _GONE)
-        return json_response({"id": text, "object": "response", "deleted": True})
+        return await stream.send(request, follower_of(self._service, receipt, feed))
 
 
-async def _send(stream: EventStream, events: Iterable[JsonObject]) -> None:
-    for event in events:
-        await stream.send(event, event=event["type"])
-
-
-def _may_wait(update: TurnUpdate | None) -> bool:
-    """Return True if the session may wait for a person now."""
-    return update is None or (isinstance(update, TurnRecord) and isinstance(update.record, MessageReceived | Asked))
+def _token(receipt: Receipt) -> TurnToken:
+    return TurnToken(session=receipt.session, turn=receipt.turn)
 
 
 def _check(asked: ResponseRequest) -> None:
@@ -195,5 +127,4 @@ def _check(asked: ResponseRequest) -> None:
 
 
 def _answering(receipt: Receipt, session: SessionId) -> Answering:
-    token = TurnToken(session=receipt.session, turn=receipt.turn)
-    return Answering(id=token.text(RESPONSE), turn=receipt.turn, session=session, notice=receipt.notice)
+    return Answering(id=_token(receipt).text(RESPONSE), turn=receipt.turn, session=session, notice=receipt.notice)

@@ -24,6 +24,8 @@ from hermes.domain.events import CallAsked, CallProgress, Notice, Steered, TextR
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import ModelReplied, ToolFinished, TurnFailed, TurnFinished
 
+_TEXT_DELTA = "response.output_text.delta"
+
 
 class ResponseEvents:
     """Events of one stream. `own_events`: the client asked for `hermes.*` events."""
@@ -34,7 +36,7 @@ class ResponseEvents:
         self._own_events = own_events
         self._records: list[TurnRecord] = []
         self._output = OutputItems(answering.id)
-        self._number = 0
+        self._number = -1
         self._spoken: StreamCursor | None = None  # of the open message
 
     def begin(self, records: list[TurnRecord]) -> Iterator[JsonObject]:
@@ -65,7 +67,7 @@ class ResponseEvents:
         item = self._answering.question(asked)
         text = item["content"][0]["text"]
         yield from self._open_message(item["id"])
-        yield self._in_message(item["id"], "response.output_text.delta", delta=text, logprobs=[])
+        yield self._in_message(item["id"], _TEXT_DELTA, delta=text, logprobs=[])
         yield from self._close_message(item)
         yield from self._end("completed", asked=asked)
 
@@ -74,8 +76,9 @@ class ResponseEvents:
             case ModelReplied(message=message) | TurnFinished(message=message):
                 text, calls = said(message)
                 yield from self._reply(text)
-                for place, item in self._output.add_calls(calls):
-                    yield from self._call(place, item)
+                for_client = isinstance(update.record, TurnFinished)
+                for place, item in self._output.add_calls(calls, for_client=for_client):
+                    yield from self._client_call(place, item) if for_client else self._call(place, item)
             case ToolFinished() as finished:
                 if (done := self._output.finish_call(finished)) is not None:
                     yield from self._result(*done)
@@ -99,7 +102,7 @@ class ResponseEvents:
             self._spoken = StreamCursor()
             yield from self._open_message(name)
         if new := self._spoken.hear(text):
-            yield self._in_message(name, "response.output_text.delta", delta=new, logprobs=[])
+            yield self._in_message(name, _TEXT_DELTA, delta=new, logprobs=[])
 
     def _reply(self, text: str) -> Iterator[JsonObject]:
         """Complete the message of a stored text: send what is left and close it."""
@@ -109,7 +112,7 @@ class ResponseEvents:
                 self._spoken = StreamCursor()
                 yield from self._open_message(name)
             if rest := self._spoken.rest(text):
-                yield self._in_message(name, "response.output_text.delta", delta=rest, logprobs=[])
+                yield self._in_message(name, _TEXT_DELTA, delta=rest, logprobs=[])
             yield from self._close_message(message_item(name, text))
             self._output.add_message(text)
         self._spoken = None
@@ -137,6 +140,19 @@ class ResponseEvents:
         yield self._at(place, "response.mcp_call_arguments.delta", item_id=name, delta=arguments)
         yield self._at(place, "response.mcp_call_arguments.done", item_id=name, arguments=arguments)
 
+    def _client_call(self, place: int, item: JsonObject) -> Iterator[JsonObject]:
+        name, arguments = item["id"], item["arguments"]
+        yield self._at(place, "response.output_item.added", item={**item, "arguments": "", "status": "in_progress"})
+        yield self._at(place, "response.function_call_arguments.delta", item_id=name, delta=arguments)
+        yield self._at(
+            place,
+            "response.function_call_arguments.done",
+            item_id=name,
+            name=item["name"],
+            arguments=arguments,
+        )
+        yield self._at(place, "response.output_item.done", item=item)
+
     def _result(self, place: int, item: JsonObject) -> Iterator[JsonObject]:
         if (how := item["status"]) in ("completed", "failed"):
             yield self._at(place, f"response.mcp_call.{how}", item_id=item["id"])
@@ -156,11 +172,12 @@ class ResponseEvents:
     def _ours(self, named: Named) -> Iterator[JsonObject]:
         name, fields = named
         if self._own_events:
-            yield self._event(f"hermes.{name}", **fields)
+            yield {"type": f"hermes.{name}", "sequence_number": self._number, **fields}
 
     def _at(self, place: int, kind: str, **fields: Any) -> JsonObject:
         return self._event(kind, output_index=place, **fields)
 
     def _event(self, kind: str, **fields: Any) -> JsonObject:
-        number, self._number = self._number, self._number + 1
-        return {"type": kind, "sequence_number": number, **fields}
+        """Number an event. Text counts by its characters, so that a later stream has the same numbers."""
+        self._number += len(fields["delta"]) if kind == _TEXT_DELTA else 1
+        return {"type": kind, "sequence_number": self._number, **fields}

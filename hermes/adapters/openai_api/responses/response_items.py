@@ -1,7 +1,8 @@
-"""Output items of a response: texts as messages, calls of server tools as `mcp_call`. Pure.
+"""Output items of a response: texts as messages, server tools as `mcp_call`, client tools as `function_call`. Pure.
 
-A client runs every `function_call` it is shown, so a tool that ran on the server is never one. The id of an item
-contains the response, so that a client can refer to the item later.
+A client runs every `function_call` it is shown, so a tool that ran on the server is never one. A turn ends with the
+calls that its client runs: they are in the message of its end. The id of an item contains the response, so that a
+client can refer to the item later.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hermes.domain.records import ModelReplied, ToolFinished, TurnFinished
 from hermes.domain.tool_call import CallOutcome
 
 SERVER_LABEL: Final = "hermes"
-_ITEM_ID: Final = re.compile(r"(?:msg|mcp)_([\w-]+?)_[0-9]+(?:_[0-9]+)?")
+_ITEM_ID: Final = re.compile(r"(?:msg|mcp|fc)_([\w-]+?)_[0-9]+(?:_[0-9]+)?")
 
 
 class OutputItems:
@@ -42,12 +43,18 @@ class OutputItems:
         self.items.append(message_item(self.message_id(), text))
         return self.items[-1]
 
-    def add_calls(self, calls: Sequence[Mapping[str, Any]]) -> list[tuple[int, JsonObject]]:
+    def add_calls(
+        self, calls: Sequence[Mapping[str, Any]], *, for_client: bool = False
+    ) -> list[tuple[int, JsonObject]]:
         """Add the calls of a reply, which ends the reply. Returns them with their places."""
         first = self.place
         for index, call in enumerate(calls):
+            name = f"{self._response}_{self._replies}_{index}"
+            if for_client:
+                self.items.append(_client_call_item(f"fc_{name}", call))
+                continue
             self._open[call["id"]] = self.place
-            self.items.append(_call_item(f"mcp_{self._response}_{self._replies}_{index}", call["function"]))
+            self.items.append(_call_item(f"mcp_{name}", call["function"]))
         self._replies += 1
         return list(enumerate(self.items[first:], first))
 
@@ -77,7 +84,7 @@ def output_of(records: Sequence[TurnRecord], response: str, *, over: bool) -> li
                 text, calls = said(message)
                 if text:
                     output.add_message(text)
-                output.add_calls(calls)
+                output.add_calls(calls, for_client=isinstance(each.record, TurnFinished))
             case ToolFinished() as finished:
                 output.finish_call(finished)
             case _:
@@ -118,6 +125,17 @@ def _call_item(name: str, function: Mapping[str, Any]) -> JsonObject:
         "output": None,
         "error": None,
         "status": "in_progress",
+    }
+
+
+def _client_call_item(name: str, call: Mapping[str, Any]) -> JsonObject:
+    return {
+        "id": name,
+        "type": "function_call",
+        "call_id": call["id"],
+        "name": call["function"]["name"],
+        "arguments": call["function"]["arguments"],
+        "status": "completed",
     }
 
 
