@@ -13,34 +13,29 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from loguru import logger
 
-from hermes.actors.after_reset import AfterReset
-from hermes.actors.directory import SessionDirectory
 from hermes.actors.journal import ActorJournal
 from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import HostThreads, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
-from hermes.actors.process_supervisor import ProcessSupervisor, StartProcess
-from hermes.actors.reset_rules import ResetRules, ResetSettings
+from hermes.actors.process_services import HostThreads, ProcessSettings
+from hermes.actors.process_supervisor import StartProcess
+from hermes.app.actor_system import DELIVERY, RESETS, assemble
+from hermes.app.actor_system import PROCESSES as SUPERVISOR
 from hermes.app.os_process import raise_descriptor_limit
-from hermes.domain.directory.settings import DirectorySettings
-from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.ids import Seq, SessionId, SessionKey
 from hermes.domain.process.process import Handle
-from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase, Session
-from hermes.ports.given import IdSource
 from hermes.ports.processes import ProcessOrder
 from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import look_at
 from hermes.processes.table import TICKS_PER_S
-from hermes.services.event_hub import EventHub
-from hermes.services.processes import ProcessService
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.supervision.policy import RestartIntensity
 from tests.processes.stage import ProcessFixture
+from tests.support.actor_system import counting_ids, make_ports, make_settings, start_actors
 
 PROCESSES = 1000
 AT_ONCE = 8
@@ -59,11 +54,6 @@ _SESSION = Session(
 )
 
 
-_DIRECTORY = DirectorySettings(
-    idle_after_s=3600.0, max_live=100, limits=TurnLimits(), memory_limit_bytes=0, seen_for_s=86400.0
-)
-
-
 def run() -> dict[str, float]:
     raise_descriptor_limit()
     logger.disable("hermes")  # it logs two lines per process
@@ -76,35 +66,22 @@ async def _measure(folder: Path) -> dict[str, float]:
     journal = ActorJournal(engine, on_fatal=_fail)
     host, threads, board = ProcessFixture(folder / "processes"), HostThreads(), ProcessRegistry()
     settings = ProcessSettings(max_per_session=PROCESSES, max_total=PROCESSES, heartbeat_s=HEARTBEAT_S)
-    services = ProcessServices(
-        host=host,
-        threads=threads,
-        courier=NoticeSender(_fail, _fail),
-        board=board,
-        journal=journal,
-        clock=time.time,
-        notices=NoticeLimit(),
-        settings=lambda: settings,
-        new_turn=lambda: TurnId("none"),
-        send_heartbeat=lambda heartbeat: directory.tell(heartbeat),  # noqa: PLW0108 - made below
-    )
-    front = ProcessService(
-        supervisor=lambda: supervisor,
-        host=host,
-        threads=threads,
-        board=board,
-        journal=journal,
-        clock=time.time,
-        settings=settings,
-    )
-    directory = _start_directory(journal, front)
     ids = iter(range(PROCESSES))
-    supervisor = ProcessSupervisor.start(
-        services, new_id=lambda: f"proc_{next(ids):012x}", restart_policy=RestartIntensity(), name="processes"
+    ports = make_ports(
+        journal,
+        time.time,
+        host=host,
+        threads=threads,
+        registry=board,
+        steady=time.monotonic,
+        pulse=time.monotonic,
+        ids=replace(counting_ids(), process=lambda: f"proc_{next(ids):012x}"),
     )
+    system = assemble(ports, make_settings(processes=settings))
+    await start_actors(system, None, without={DELIVERY, RESETS})
     try:
         began = time.perf_counter()
-        await _start_all(supervisor)
+        await _start_all(system.children[SUPERVISOR])
         started_s = time.perf_counter() - began
         while any(row.heartbeats < 8 for row in board):  # the first samples also read the ports  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -114,12 +91,11 @@ async def _measure(folder: Path) -> dict[str, float]:
         await asyncio.sleep(BEATS * HEARTBEAT_S)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         shims = await asyncio.to_thread(_shim_ticks, handles) - shims
-        fresh = sum(time.time() - view.heartbeat_at < 2 * HEARTBEAT_S for view in front.views())
+        fresh = sum(time.time() - view.heartbeat_at < 2 * HEARTBEAT_S for view in system.processes.views())
         look_s = await asyncio.to_thread(_one_look, host, handles)
     finally:
         await threads.call(lambda: _kill_all(host, board))
-        await supervisor.stop(block=False)
-        await directory.stop(block=False)
+        await system.stop()
         await threads.close()
         await journal.close()
         engine.close()
@@ -130,24 +106,6 @@ async def _measure(folder: Path) -> dict[str, float]:
         "look_all_1k_ms": 1000 * look_s,
         "shims_core_percent": 100 * shims / TICKS_PER_S / wall,
     }
-
-
-def _start_directory(journal: ActorJournal, front: ProcessService) -> Any:
-    """The session that started the processes is not in memory: the directory receives its heartbeats."""
-    rules = ResetRules(ResetSettings(), processes=front, clock=time.time, steady=time.monotonic, pulse=time.monotonic)
-    return SessionDirectory.start(
-        settings=_DIRECTORY,
-        journal=journal,
-        agent=cast("Any", None),
-        hub=EventHub(),
-        clock=time.time,
-        identity=IdSource(session=_fail, turn=_fail),
-        restart_policy=RestartIntensity(),
-        memory_bytes=lambda: 0,
-        resets=rules,
-        was_reset=AfterReset(journal=journal, end_process=_fail),
-        name="directory",
-    )
 
 
 async def _start_all(supervisor: Any) -> None:

@@ -12,25 +12,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import NoReturn
 
 from loguru import logger
 
 from bench.daemon import STORED, fill
-from hermes.actors.after_reset import AfterReset
-from hermes.actors.directory import SessionDirectory
 from hermes.actors.journal import ActorJournal
-from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.actors.reset_scheduler import REVIEWED, ResetClock, Tick
-from hermes.app.factories.resets import LateProcessViews
-from hermes.domain.directory.settings import DirectorySettings
-from hermes.domain.ids import SessionId, TurnId
+from hermes.actors.reset_rules import ResetSettings
+from hermes.actors.reset_scheduler import REVIEWED, Tick
+from hermes.app.actor_system import DELIVERY, PROCESSES, RESETS, assemble
+from hermes.domain.ids import SessionId
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
-from hermes.domain.session.protocol import TurnLimits
-from hermes.ports.given import IdSource
-from hermes.services.event_hub import EventHub
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.supervision.policy import RestartIntensity
+from tests.support.actor_system import make_ports, make_settings, start_actors
 
 IDLE_S = 86400.0
 DUE = 1000
@@ -56,52 +50,30 @@ async def _measure(store: Path) -> dict[str, float]:
         return now
 
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=int(IDLE_S / 60))
-    rules = ResetRules(
-        ResetSettings(book=PolicyBook(default=policy)),
-        processes=LateProcessViews(),
-        clock=clock,
-        steady=clock,
-        pulse=time.monotonic,
-    )
-    directory = SessionDirectory.start(
-        settings=DirectorySettings(
-            idle_after_s=600, max_live=10_000, limits=TurnLimits(), memory_limit_bytes=0, seen_for_s=IDLE_S
-        ),
-        journal=journal,
-        agent=cast("Any", None),
-        hub=EventHub(),
-        clock=clock,
-        identity=IdSource(session=lambda _: SessionId("unused"), turn=lambda: TurnId("unused")),
-        restart_policy=RestartIntensity(),
-        memory_bytes=lambda: 0,
-        resets=rules,
-        was_reset=AfterReset(journal=journal, end_process=_fail),
-        name="directory",
-    )
+    ports = make_ports(journal, clock, pulse=time.monotonic)
+    resets = ResetSettings(book=PolicyBook(default=policy))
+    system = assemble(ports, make_settings(resets=resets))
     began = time.perf_counter()
-    resets = ResetClock.start(
-        rules=rules, journal=journal, directory=lambda: directory, clock=clock, every_s=1e6, name="resets"
-    )
+    await start_actors(system, None, without={DELIVERY, PROCESSES})
     try:
-        await _until(lambda: engine.fact(REVIEWED) == rules.fingerprint.encode())
+        await _until(lambda: engine.fact(REVIEWED) == system.rules.fingerprint.encode())
         review_s = time.perf_counter() - began
         assert not engine.due(now, 1)
 
         cpu = time.process_time()
         for _ in range(LOOKS):
-            resets.tell(Tick())
+            system.children[RESETS].tell(Tick())
             await journal.fetch(lambda reader: reader.due_at(SessionId("nobody")))  # the read of a check
         look_s = (time.process_time() - cpu) / LOOKS
 
         now = _SOME_DUE
         assert len(engine.due(now, 2 * DUE)) == DUE
         began, cpu = time.perf_counter(), time.process_time()
-        resets.tell(Tick())
+        system.children[RESETS].tell(Tick())
         await _until(lambda: not engine.due(now, 1))
         reset_s, reset_cpu = time.perf_counter() - began, time.process_time() - cpu
     finally:
-        await resets.stop(block=False)
-        await directory.stop(block=False)
+        await system.stop()
         await journal.close()
         engine.close()
     return {

@@ -136,7 +136,7 @@ class ActorJournal(Journal):
         self._engine = engine
         self._backlog = backlog or Backlog()
         self._waiting = 0
-        self.full = ""  # error of the last write, if the disk was full
+        self._full = ""
         self._closing = False
         self._reads: set[Future[None]] = set()
         self._pool = start_readers("journal-reader")
@@ -156,6 +156,10 @@ class ActorJournal(Journal):
     def last_position(self) -> int:
         """Position of the newest record of all sessions."""
         return self._engine.last_position()
+
+    @property
+    def full(self) -> str:
+        return self._full
 
     @property
     def waiting(self) -> int:
@@ -215,7 +219,7 @@ class ActorJournal(Journal):
             while answers:
                 then, outcome = answers.popleft()
                 self._waiting -= 1
-                self.full = str(outcome) if isinstance(outcome, StorageFullError) else ""
+                self._full = str(outcome) if isinstance(outcome, StorageFullError) else ""
                 then(outcome)
         finally:
             if answers:  # a callback raised, which the loop reports; call the others anyway

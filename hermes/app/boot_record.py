@@ -6,30 +6,29 @@ from typing import Self
 
 from loguru import logger
 
-from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.future import LoopFuture
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
-from hermes.ports.storage import Transaction
+from hermes.ports.given import Clock
+from hermes.ports.storage import Journal, Transaction
 from hermes.supervision.boot import Boot, read_boot, started, stopped, unstarted
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
-from hermes.system import clock
 from hermes.system.crash_point import reach
 
 
 class BootRecord:
     """Record of this boot: started, then refused or stopped cleanly. A crash leaves it open."""
 
-    def __init__(self, journal: ActorJournal, boot: Boot) -> None:
+    def __init__(self, journal: Journal, boot: Boot) -> None:
         self.boot = boot
         self.was_ready = False
         self._ended = False
         self._journal = journal
 
     @classmethod
-    async def begin(cls, journal: ActorJournal) -> Self:
-        boot = await journal.fetch(lambda reader: read_boot(reader, clock.wall()))
+    async def begin(cls, journal: Journal, clock: Clock) -> Self:
+        boot = await journal.fetch(lambda reader: read_boot(reader, clock()))
         journal.commit(started(boot), lambda error: _log_failure("the start", error))
         return cls(journal, boot)
 

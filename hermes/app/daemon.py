@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from hermes.actors.kernel.ref import ActorDeadError, ActorRef
-from hermes.actors.reset_rules import ResetRules
-from hermes.actors.reset_scheduler import PolicyChanged
+from hermes.actors.kernel.ref import ActorDeadError
 from hermes.agent.models.model_set import ModelSet
-from hermes.app.directory_configuration import DirectoryConfiguration, directory_settings
-from hermes.app.factories.agent import AgentParts, process_settings
+from hermes.app.actor_system import ActorSystem
+from hermes.app.factories.agent import AgentParts
 from hermes.app.factories.models import make_models
 from hermes.app.factories.preflight import preflight
-from hermes.app.factories.resets import are_there_resets, reset_settings
 from hermes.app.operations import DaemonOperations
 from hermes.app.reload import Reloaded, changes, with_values
 from hermes.app.secret_files import digests, in_force, rewritten
 from hermes.app.shutdown_effects import DaemonShutdown
+from hermes.app.system_settings import are_there_resets, system_settings
 from hermes.config.home import Home
 from hermes.config.log import configure_logging
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
-from hermes.services.processes import ProcessService
-from hermes.services.sessions import SessionService
-from hermes.supervision.root import Children, RootActor, ShutDown
+from hermes.supervision.root import ShutDown
 from hermes.supervision.shutdown import StopRequest
 
 if TYPE_CHECKING:
@@ -43,24 +38,20 @@ class Daemon:
     home: Home
     config: Config
     environ: Mapping[str, str]
-    operations: DaemonOperations
-    sessions: SessionService
-    agent: AgentParts
-    root: ActorRef[RootActor]
-    children: Children
-    shutdown: DaemonShutdown
-    directory: DirectoryConfiguration
-    rules: ResetRules
-    api: ApiServer | None
     facts: dict[str, Any]
-    processes: ProcessService
-    secrets: dict[str, str] = field(default_factory=dict)  # digests of secret files, by setting
+    secrets: dict[str, str]  # digests of secret files, by setting
+    system: ActorSystem
+    agent: AgentParts
+    operations: DaemonOperations
+    shutdown: DaemonShutdown
+    api: ApiServer | None
     reloading: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time
 
     def request_stop(self, request: StopRequest) -> None:
         """Send the request to the root actor, which drives the shutdown."""
+        assert self.system.root is not None
         try:
-            self.root.tell(ShutDown(request=request, effects=self.shutdown))
+            self.system.root.tell(ShutDown(request=request, effects=self.shutdown))
         except ActorDeadError:
             logger.error("shutdown: the root actor is dead; stopping without it")
             self.shutdown.abandon()
@@ -94,13 +85,8 @@ class Daemon:
             configure_logging(new.log, self.home)
         if self.api is not None:
             self.api.set_cors_origins(new.api.cors_origins)
-        self.sessions.max_waiting = new.sessions.max_waiting
-        self.processes.settings = process_settings(new)
-        self.directory.set(directory_settings(new, take_up=True))
-        self.rules.settings = reset_settings(new, self.environ)
+        self.system.configure(system_settings(new, self.environ, take_up=True))
         self.facts["resets"] = are_there_resets(new.session_reset)
-        with suppress(ActorDeadError):  # restarting: the next one reads the policy
-            self.children["resets"].tell(PolicyChanged())
         reloaded = Reloaded(
             applied=changes(self.config, new, applied), needs_restart=changes(self.config, new, later), files=files
         )

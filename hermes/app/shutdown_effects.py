@@ -12,11 +12,10 @@ from loguru import logger
 
 from hermes.actors.delivery.protocol import Drain
 from hermes.actors.directory_protocol import AnnounceStopToAll
-from hermes.actors.kernel.actor import live_actors
-from hermes.actors.kernel.ref import ActorDeadError, ActorRef
+from hermes.actors.kernel.ref import ActorDeadError
 from hermes.actors.process_notice import STOPPED
 from hermes.agent.runner import AgentRunner
-from hermes.app.factories.chat import DELIVERY
+from hermes.app.actor_system import DELIVERY, DIRECTORY, ActorSystem
 from hermes.app.operations import DaemonOperations
 from hermes.config.settings import Config
 from hermes.domain.cause import InterruptionCause
@@ -24,36 +23,28 @@ from hermes.domain.errors import HermesError
 from hermes.domain.listing import counted, some
 from hermes.domain.session.protocol import AnnounceStop
 from hermes.domain.session.state import Phase, Session
-from hermes.services.processes import ProcessService
-from hermes.services.sessions import SessionService
-from hermes.supervision.root import Children, RootActor, ShutdownEffects, StopChildren
+from hermes.supervision.root import ShutdownEffects
 from hermes.supervision.shutdown import Action, Chats, ShutdownStage, StopBudget, Stopping, StopRequest
 from hermes.supervision.watchdog import ShutdownWatchdog
 from hermes.system.crash_point import reach
 
 if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer
-    from hermes.services.home import HomeService
 
 _POLL_S = 0.01
 _MARGIN_S = 1.0  # between our own timeout and that of the service manager
-_GRACE_S = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
 class DaemonShutdown(ShutdownEffects):
     config: Config  # a reload replaces it
-    operations: DaemonOperations
-    sessions: SessionService
+    system: ActorSystem
     runner: AgentRunner
-    children: Children
-    processes: ProcessService
-    epoch: int
+    operations: DaemonOperations
     close_servers: Callable[[], Awaitable[None]]
     close_workers: Callable[[], Awaitable[None]]
     write_clean_marker: Callable[[StopRequest], Awaitable[None]]
     api: ApiServer | None = None
-    homes: HomeService | None = None  # None: no chat platform
     watchdog: ShutdownWatchdog | None = None  # None: inside another program, which has its own
     finished: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -77,7 +68,7 @@ class DaemonShutdown(ShutdownEffects):
                 reach("stop: asked")
                 self.operations.set_stopping(request)
             case Action.CLOSE_INTAKE:
-                self.sessions.close("the daemon is stopping")
+                self.system.sessions.close("the daemon is stopping")
                 if self.api is not None:
                     self.api.close_intake()
                 reach("stop: intake closed")
@@ -93,7 +84,7 @@ class DaemonShutdown(ShutdownEffects):
             case ShutdownStage.MARK_SESSIONS | ShutdownStage.MARK_NEW_TURNS:
                 return _chats(await self._mark_sessions(state.request))
             case ShutdownStage.AWAIT_INTAKE:
-                while self.sessions.waiting:  # noqa: ASYNC110 - a few messages that are on their way to disk
+                while self.system.sessions.waiting:  # noqa: ASYNC110 - a few messages that are on their way to disk
                     await asyncio.sleep(_POLL_S)
             case ShutdownStage.NOTIFY_HOMES:
                 reach("stop: marked")
@@ -104,7 +95,7 @@ class DaemonShutdown(ShutdownEffects):
                 reach("stop: drained")
                 # Each session answers when its last answer is stored and handed to delivery.
                 await self._mark_sessions(state.request)
-                await self.children[DELIVERY].ask(Drain(), block=False)
+                await self.system.children[DELIVERY].ask(Drain(), block=False)
             case ShutdownStage.END_PROCESSES:
                 await self._end_processes()
                 self._log_unfinished()
@@ -114,7 +105,7 @@ class DaemonShutdown(ShutdownEffects):
             case ShutdownStage.STOP_CHILDREN:
                 pass  # by the root
             case ShutdownStage.CLOSE_WORKERS:
-                await _until_actors_ended(left=1)  # the root
+                await self.system.until_actors_ended(left=1)  # the root
                 reach("stop: actors gone")
                 await self.close_workers()
             case ShutdownStage.WRITE_CLEAN_MARKER:
@@ -128,17 +119,17 @@ class DaemonShutdown(ShutdownEffects):
         cause = InterruptionCause.RESTART if request.restart else InterruptionCause.SHUTDOWN
         announced = AnnounceStopToAll(stop=AnnounceStop(reason=request.announced, cause=cause, who=request.who))
         sessions: list[Session] = []
-        for mark in await self.children["directory"].ask(announced, block=False):
+        for mark in await self.system.children[DIRECTORY].ask(announced, block=False):
             with suppress(ActorDeadError, HermesError):
                 sessions.append(await mark)
         return sessions
 
     async def _notify_homes(self, state: Stopping) -> None:
-        if self.homes is None or not self.config.chat.restart_banner:
+        if not self.config.chat.restart_banner:
             return
         how = "restarting" if state.request.restart else "stopping"
         text = f"Hermes is {how} ({state.request.reason})."
-        await self.homes.tell_all(f"stop:{self.epoch}", text, except_in=state.chats)
+        await self.system.chat.homes.tell_all(f"stop:{self.system.ports.journal.epoch}", text, except_in=state.chats)
 
     async def _until_turns_finished(self, request: StopRequest) -> None:
         """Ask the sessions, not only the runner: a turn has nothing in flight between two of its steps."""
@@ -152,10 +143,10 @@ class DaemonShutdown(ShutdownEffects):
             await asyncio.sleep(_POLL_S)
 
     async def _end_processes(self) -> None:
-        if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all(STOPPED)):
+        if not self.config.processes.keep_on_stop and (ended := await self.system.processes.end_all(STOPPED)):
             what = counted(ended, "background process was", "background processes were")
             logger.info("{} ended with the daemon (processes.keep_on_stop)", what)
-        elif left := self.processes.running():
+        elif left := self.system.processes.running():
             what = counted(left, "background process keeps", "background processes keep")
             logger.info("{} running (processes.keep_on_stop); the next daemon adopts them", what)
 
@@ -163,22 +154,6 @@ class DaemonShutdown(ShutdownEffects):
         if busy := self.runner.busy:
             what = counted(len(busy), "session", "sessions")
             logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
-
-
-async def stop_actors(root: ActorRef[RootActor]) -> None:
-    """Stop the root after a shutdown, or the root and its children after a start that failed."""
-    with suppress(ActorDeadError):
-        await root.ask(StopChildren(), block=False)
-        await root.stop(block=False)
-    await _until_actors_ended(left=0)
-
-
-async def _until_actors_ended(*, left: int) -> None:
-    """Wait until at most `left` actors run. Sessions end a few rounds of the loop after their directory."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _GRACE_S
-    while len(live_actors()) > left and loop.time() < deadline:  # noqa: ASYNC110 - within a few rounds
-        await asyncio.sleep(0)
 
 
 def _chats(marked: list[Session]) -> Chats:

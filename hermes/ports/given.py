@@ -17,3 +17,4 @@ class IdSource:
 
     session: Callable[[float], SessionId]  # takes the current time
     turn: Callable[[], TurnId]
+    process: Callable[[], str]

@@ -40,5 +40,15 @@ class Journal(Protocol):
 
     @property
     def epoch(self) -> Epoch: ...
+    @property
+    def last_position(self) -> int:
+        """Return the position of the newest record of all sessions."""
+
+    @property
+    def full(self) -> str:
+        """Return why the last write was refused for lack of space; empty: it was not."""
+
     def commit(self, transaction: Transaction, then: Callable[[HermesError | None], None]) -> None: ...
     def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None: ...
+    async def fetch(self, query: Callable[[Reader], T]) -> T:
+        """Return the result of a query. For services; an actor uses `read`."""

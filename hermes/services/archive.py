@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hermes.actors.journal import ActorJournal
 from hermes.domain.access.grants import PREFIX as GRANT
 from hermes.domain.access.grants import rules_in
 from hermes.domain.access.question import waiting_call
@@ -23,10 +22,11 @@ from hermes.domain.read.views import JournalEntry, JournalPage, StoredMessage, T
 from hermes.domain.session.state import Session
 from hermes.domain.submission import Seen
 from hermes.ports.given import Clock
+from hermes.ports.storage import Journal
 
 
 class Archive:
-    def __init__(self, journal: ActorJournal, clock: Clock) -> None:
+    def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock
 

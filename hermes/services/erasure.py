@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hermes.actors.commit import store
-from hermes.actors.journal import ActorJournal
 from hermes.domain.errors import SequenceConflictError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase
 from hermes.domain.read.lineage import find_family, find_head
 from hermes.domain.session.state import Phase
+from hermes.ports.storage import Journal
 
 _SessionCallback = Callable[[SessionId], Awaitable[None]]
 
 
 class Erasure:
-    def __init__(self, journal: ActorJournal, *, end: _SessionCallback, erased: _SessionCallback) -> None:
+    def __init__(self, journal: Journal, *, end: _SessionCallback, erased: _SessionCallback) -> None:
         """`end` ends a session and unloads its actor. `erased` is called after a session was erased."""
         self._journal = journal
         self._end = end

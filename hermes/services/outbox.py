@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hermes.actors.commit import store
-from hermes.actors.journal import ActorJournal
 from hermes.domain.errors import AlreadySeenError
 from hermes.domain.operations import Enqueue, See
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.read.reader import Reader
 from hermes.domain.submission import Seen
 from hermes.ports.chat import Outbox
+from hermes.ports.storage import Journal
 
 
 class OutboxService(Outbox):
-    def __init__(self, journal: ActorJournal, deliver: Callable[[Sequence[OutboxMessage]], None]) -> None:
+    def __init__(self, journal: Journal, deliver: Callable[[Sequence[OutboxMessage]], None]) -> None:
         self._journal = journal
         self._deliver = deliver
 

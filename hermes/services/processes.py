@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 
 from loguru import logger
 
-from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.process_registry import ProcessRegistry
 from hermes.actors.process_services import HostThreads, ProcessSettings
@@ -31,6 +30,7 @@ from hermes.ports.processes import (
     ProcessHost,
     ProcessOrder,
 )
+from hermes.ports.storage import Journal
 
 T = TypeVar("T")
 KILL_GRACE_S = 2.0
@@ -47,7 +47,7 @@ class ProcessService(BackgroundProcesses, NetworkedProcesses, HeartbeatReceiver)
         host: ProcessHost,
         threads: HostThreads,
         board: ProcessRegistry,
-        journal: ActorJournal,
+        journal: Journal,
         clock: Clock,
         settings: ProcessSettings,
     ) -> None:

@@ -9,7 +9,6 @@ from typing import Final
 
 from loguru import logger
 
-from hermes.actors.journal import ActorJournal
 from hermes.domain.errors import HermesError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.read.lineage import find_family, find_head
@@ -17,6 +16,7 @@ from hermes.domain.read.reader import Reader
 from hermes.domain.retention import is_expired
 from hermes.domain.session.state import Session
 from hermes.ports.given import Clock
+from hermes.ports.storage import Journal
 
 FIRST_AFTER_S: Final = 120.0  # not during the daemon's start
 SWEEP_EVERY_S: Final = 86_400.0
@@ -26,7 +26,7 @@ _PAGE: Final = 200
 class SessionRetention:
     def __init__(
         self,
-        journal: ActorJournal,
+        journal: Journal,
         *,
         erase: Callable[[SessionId], Awaitable[None]],
         has_processes: Callable[[SessionId], bool],

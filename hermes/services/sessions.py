@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from hermes.actors.commit import store
 from hermes.actors.directory_protocol import Peek, Release, SessionGlance
-from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.session_mail import ApproverPlaces, Granted, Post, Revoked
 from hermes.domain.access.approver_chat import is_one
@@ -65,7 +64,7 @@ from hermes.domain.tool_call import client_calls
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
-from hermes.ports.storage import Transaction
+from hermes.ports.storage import Journal, Transaction
 from hermes.services.archive import Archive, look_up, reply_key
 from hermes.services.erasure import Erasure
 from hermes.supervision.crash_log import parking
@@ -82,7 +81,7 @@ class SessionService(Archive, Sessions):
         self,
         *,
         directory: Callable[[], ActorRef[Any]],
-        journal: ActorJournal,
+        journal: Journal,
         clock: Clock,
         max_waiting: int,
         erased: Callable[[SessionId], Awaitable[None]] = _ignore_erasure,

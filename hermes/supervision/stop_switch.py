@@ -22,7 +22,7 @@ class StopSwitch:
 
     def __init__(self, *, embedded: bool = False) -> None:
         self._pending: PendingStop | None = None
-        self._embedded = embedded
+        self.embedded = embedded  # inside another program, which ends it
         self._forward: Callable[[StopRequest], None] | None = None
 
     @property
@@ -39,7 +39,7 @@ class StopSwitch:
     def request(
         self, reason: str, cause: StopTrigger = StopTrigger.OPERATOR, *, restart: bool = False, who: str = ""
     ) -> None:
-        if self._embedded:
+        if self.embedded:
             raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
         asked = StopRequest(reason=reason, cause=cause, restart=restart, who=who)
         self._pending, admission = admit(self._pending, asked)
@@ -68,7 +68,7 @@ class StopSwitch:
 
     def on_storage_failure(self, error: StorageFailedError) -> None:
         logger.error("storage failed, the daemon stops: {}", error)
-        if not self._embedded:
+        if not self.embedded:
             self.request("storage failed", StopTrigger.STORAGE_FAILURE)
 
     def connect(self, forward: Callable[[StopRequest], None]) -> None:

@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 from pykka import ActorRef
 
-from hermes.actors.after_reset import AfterReset
-from hermes.actors.directory import SessionDirectory
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.actors.process_registry import ProcessRegistry
+from hermes.actors.reset_rules import ResetSettings
+from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, Ports, assemble
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
-from hermes.domain.outbox_message import OutboxMessage
-from hermes.domain.process.process_record import Heartbeat, ProcessView
+from hermes.domain.process.process import Handle
+from hermes.domain.process.process_record import Heartbeat, ProcessRecord, ProcessView
+from hermes.domain.process.state import ProcessRow
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
-from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.tool_call import Call, CallOutcome
 from hermes.domain.turn_failure import Failure
 from hermes.domain.usage import Usage
-from hermes.ports.given import IdSource
-from hermes.services.event_hub import EventHub
-from hermes.services.sessions import SessionService
-from hermes.supervision.policy import RestartIntensity
+from hermes.ports.given import Clock
 from tests.actors.talk import assistant, result, user
+from tests.support.actor_system import counting_ids, make_ports, make_settings, start_actors
+from tests.support.chat_platform import ToyPlatform
 from tests.support.journals import LoopJournal
 from tests.support.waiting import until
 
-SETTINGS = DirectorySettings(
-    idle_after_s=600, max_live=1000, limits=TurnLimits(max_queue=4), memory_limit_bytes=0, seen_for_s=86400
-)
 API = Source(platform="api")
 USAGE = Usage(prompt_tokens=1, completion_tokens=1)
-
-
-Deliver: TypeAlias = Callable[[Sequence[OutboxMessage]], object]
-
-
-def _to_nobody(_: Sequence[OutboxMessage]) -> None:
-    """There is no chat platform."""
 
 
 @dataclass
@@ -163,10 +151,12 @@ class FakeAgent:
         return [message.decode() for message in self.started[number].job.messages]
 
 
-class FakeProcesses:
-    """All of them are heard of; those that work do so all the time."""
+class FakeProcesses(ProcessRegistry):
+    """Registry of processes that are all heard of; those that work do so all the time."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.filled.set()
         self.all: list[ProcessView] = []
         self.received: list[Heartbeat] = []
         self.working: set[str] = set()
@@ -176,56 +166,96 @@ class FakeProcesses:
     def receive(self, heartbeat: Heartbeat) -> None:
         self.received.append(heartbeat)
 
-    def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
-        return tuple(self._seen(process) for process in self.all if root in (None, process.session))
+    def get(self, process: str) -> ProcessRow | None:
+        return next((_row(view) for view in self.all if view.id == process), None)
+
+    def view(self, process: str) -> ProcessView:
+        return next(view for view in self.all if view.id == process)
+
+    def views(self, chosen: Callable[[ProcessRow], bool]) -> tuple[ProcessView, ...]:
+        return tuple(self._seen(view) for view in self.all if chosen(_row(view)))
 
     def _seen(self, process: ProcessView) -> ProcessView:
         now = self._clock() if self.heard_at is None else self.heard_at
         return replace(process, heartbeat_at=now, active_at=now if process.id in self.working else process.active_at)
 
 
+def _row(view: ProcessView) -> ProcessRow:
+    record = ProcessRecord(
+        id=view.id,
+        root=view.session,
+        session=view.session,
+        key=SessionKey(""),
+        platform="",
+        command=view.command,
+        cwd="",
+        started_at=view.started_at,
+    )
+    return ProcessRow(record=record, view=view)
+
+
+class FakeHost:
+    """Host and its threads at once: all that is asked of it is to end processes."""
+
+    def __init__(self, end_process: Callable[[str], Awaitable[None]]) -> None:
+        self._end_process = end_process
+
+    def find(self, name: str) -> Handle:
+        return Handle(
+            id=name,
+            folder="",
+            pid=1,
+            started_ticks=1,
+            shim_pid=1,
+            shim_started_ticks=1,
+            boot_id="b",
+            started_at=0.0,
+            command_hash="",
+            terminal=False,
+            segment_bytes=1,
+        )
+
+    def kill(self, handle: Handle, grace_s: float, why: str) -> Awaitable[None]:
+        return self._end_process(handle.id)
+
+    async def call(self, call: Callable[[], Awaitable[None]]) -> None:
+        await call()
+
+
 class SessionHarness:
-    def __init__(self, journal: LoopJournal, settings: ResetSettings, deliver: Deliver) -> None:
-        self.now = 1000.0
+    def __init__(self, journal: LoopJournal, settings: ResetSettings, now: float) -> None:
+        self.now = now
         self.set_by = 0.0  # how far the clock was set since the beginning
         self.frozen_s = 0.0  # how long the daemon was
-        self.processes = FakeProcesses(lambda: self.now)
-        self.rules = ResetRules(
-            settings,
-            processes=self.processes,
-            clock=lambda: self.now,
-            steady=lambda: self.now - self.set_by,
-            pulse=lambda: self.frozen_s,
-        )
+        self.memory = 0
+        self.ids = 0
         self.ended: list[str] = []  # processes
         self.end_process = self._end_process
-        self.after_reset = AfterReset(journal=journal, end_process=lambda name: self.end_process(name))  # noqa: PLW0108 - tests replace it
-        self.memory = 0
+        self.processes = FakeProcesses(lambda: self.now)
+        self.platform = ToyPlatform()
         self.journal = journal
         self.agent = FakeAgent()
-        self.hub = EventHub()
-        self.ids = 0
-        self.directory: ActorRef[SessionDirectory] = SessionDirectory.start(
-            settings=SETTINGS,
-            journal=journal,
-            agent=self.agent,
-            hub=self.hub,
-            clock=lambda: self.now,
-            identity=IdSource(session=self._next_id, turn=lambda: TurnId("unused")),
-            restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
-            memory_bytes=lambda: self.memory,
-            resets=self.rules,
-            was_reset=self.after_reset,
-            deliver=deliver,
-            name="directory",
+        self.system = assemble(self._ports(), make_settings(resets=settings))
+        self.hub = self.system.ports.hub
+        self.rules, self.after_reset, self.desk = self.system.rules, self.system.after_reset, self.system.sessions
+
+    def _ports(self) -> Ports:
+        host = FakeHost(lambda name: self.end_process(name))  # noqa: PLW0108 - tests replace it
+        return make_ports(
+            self.journal,
+            lambda: self.now,
+            host=host,
+            threads=host,
+            registry=self.processes,
+            platforms={"toy": self.platform},
+            steady=lambda: self.now - self.set_by,
+            pulse=lambda: self.frozen_s,
+            ids=replace(counting_ids(), session=self._next_id),
         )
-        self.desk = SessionService(
-            directory=lambda: self.directory,
-            journal=cast("Any", journal),
-            clock=lambda: self.now,
-            max_waiting=100,
-            resets=self.rules.explain,
-        )
+
+    @property
+    def directory(self) -> ActorRef[Any]:
+        return self.system.children[DIRECTORY]
 
     async def _end_process(self, process: str) -> None:
         self.ended.append(process)
@@ -319,12 +349,18 @@ def _short(message: EncodedMessage) -> str:
 
 @asynccontextmanager
 async def world(
-    journal: LoopJournal | None = None, resets: ResetSettings | None = None, deliver: Deliver = _to_nobody
+    journal: LoopJournal | None = None,
+    resets: ResetSettings | None = None,
+    *,
+    children: Collection[str] = (DIRECTORY,),
+    now: float = 1000.0,
 ) -> AsyncIterator[SessionHarness]:
-    here = SessionHarness(journal or LoopJournal(), resets or ResetSettings(), deliver)
+    here = SessionHarness(journal or LoopJournal(), resets or ResetSettings(), now)
+    without = {DELIVERY, DIRECTORY, PROCESSES, RESETS} - {*children}
+    await start_actors(here.system, here.agent, without=without, memory_bytes=lambda: here.memory)
     try:
         yield here
     finally:
-        await here.directory.stop(block=False)
-        await here.after_reset.close()
+        await here.system.stop()
+        await here.system.close()
         await until(lambda: not live_actors())

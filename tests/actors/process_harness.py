@@ -11,22 +11,17 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from hermes.actors.kernel.actor import live_actors
+from hermes.actors.kernel.actor import LoopActor, live_actors
+from hermes.actors.kernel.ref import ActorRef
 from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import (
-    Announcement,
-    HostThreads,
-    NoticeLimit,
-    NoticeSender,
-    ProcessServices,
-    ProcessSettings,
-)
-from hermes.actors.process_supervisor import ProcessSupervisor
+from hermes.actors.process_services import HostThreads, ProcessSettings
+from hermes.actors.session_mail import Post
+from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, assemble
 from hermes.domain.errors import HermesError
-from hermes.domain.events import Event
-from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.events import Event, Notice
+from hermes.domain.ids import SessionId
 from hermes.domain.process.process import (
     Chunk,
     EndReason,
@@ -40,9 +35,10 @@ from hermes.domain.process.process import (
 from hermes.domain.process.process_record import Heartbeat, ProcessRecord, ProcessView
 from hermes.domain.submission import Receipt, Submission
 from hermes.ports.processes import ProcessOrder
-from hermes.services.processes import ProcessService
-from hermes.supervision.policy import RestartIntensity
+from hermes.services.event_hub import EventHub
+from hermes.supervision.root import ChildSpec
 from tests.storage.samples import append
+from tests.support.actor_system import counting_ids, make_ports, make_settings, start_actors
 from tests.support.journals import LoopJournal
 from tests.support.waiting import until
 
@@ -178,62 +174,72 @@ class FakeHost:
                 os.close(process.pipes.pop())
 
 
+class FakeDirectory(LoopActor):
+    """Receives what the processes have to say to their sessions."""
+
+    kind = "directory"
+
+    def __init__(self, here: ProcessHarness) -> None:
+        super().__init__()
+        self._here = here
+
+    def on_receive(self, message: object) -> object:
+        match message:
+            case Heartbeat():
+                if not self._here.deaf:
+                    self._here.board.receive(message)
+            case Post(event=Submission() as submission):
+                return self._here.submit(submission)
+            case _:
+                return super().on_receive(message)
+        return None
+
+
 class ProcessHarness:
     def __init__(self, settings: ProcessSettings = QUICK) -> None:
         self.now = START
         self.host = FakeHost()
         self.journal = LoopJournal()
         self.sent: list[Submission] = []  # that were accepted
-        self.announced: list[Announcement] = []
         self.published: list[Event] = []
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
         self.deaf = False  # nobody receives heartbeats
-        self._ids = itertools.count(1)
+        self._ids = counting_ids()
         self._settings = settings
         for session in ("s", "t"):
             assert self.journal.engine.commit([(append(session, 0),)]) == [None]
-        self._live()
 
-    def _live(self) -> None:
+    async def begin(self) -> None:
+        """A boot of the daemon."""
         self.board = ProcessRegistry()
         self.threads = HostThreads()
-        self.courier = NoticeSender(self._submit, self._announce)
-        self.services = ProcessServices(
+        ports = make_ports(
+            self.journal,
+            lambda: self.now,
             host=self.host,
             threads=self.threads,
-            courier=self.courier,
-            board=self.board,
-            journal=self.journal,
-            clock=lambda: self.now,
-            notices=NoticeLimit(),
-            settings=lambda: self.front.settings,
-            new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
-            send_heartbeat=self._receive,
-            publish=self.published.append,
+            registry=self.board,
+            hub=EventHub(note=self.published.append),
+            ids=self._ids,
         )
-        self.front = ProcessService(
-            supervisor=lambda: self.desk,
-            host=self.host,
-            threads=self.threads,
-            board=self.board,
-            journal=cast("Any", self.journal),
-            clock=lambda: self.now,
-            settings=self._settings,
+        self.system = assemble(ports, make_settings(processes=self._settings))
+        self.front = self.system.processes
+        directory = ChildSpec(
+            name=DIRECTORY, start=lambda owner: FakeDirectory.start(self, name=DIRECTORY, owner=owner)
         )
-        self.desk = ProcessSupervisor.start(
-            self.services,
-            new_id=lambda: f"proc_{next(self._ids)}",
-            restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
-            name="processes",
-        )
+        await start_actors(self.system, None, without={DELIVERY, DIRECTORY, RESETS}, connections=(directory,))
 
-    def _receive(self, heartbeat: Heartbeat) -> None:
-        if not self.deaf:
-            self.board.receive(heartbeat)
+    @property
+    def desk(self) -> ActorRef[Any]:
+        return self.system.children[PROCESSES]
 
-    async def _submit(self, submission: Submission) -> Receipt:
+    @property
+    def announced(self) -> list[Notice]:
+        return [event for event in self.published if isinstance(event, Notice)]
+
+    def submit(self, submission: Submission) -> Receipt:
         self.attempts += 1
         if self.refuse_with is not None:
             raise self.refuse_with
@@ -243,9 +249,6 @@ class ProcessHarness:
             self.on_sent()
         assert submission.session is not None
         return Receipt(session=submission.session, turn=submission.turn, duplicate=duplicate)
-
-    async def _announce(self, announcement: Announcement) -> None:
-        self.announced.append(announcement)
 
     async def start(self, session: str = "s", **wishes: Any) -> ProcessView:
         order = ProcessOrder(
@@ -276,18 +279,19 @@ class ProcessHarness:
 
     async def restart(self) -> None:
         await self.close()
-        self._live()
+        await self.begin()
 
     async def close(self) -> None:
-        self.desk.stop(block=False)
+        await self.system.stop()
         await until(lambda: not live_actors())
-        await self.courier.close()
+        await self.system.close()
         await self.threads.close()
 
 
 @asynccontextmanager
 async def world(settings: ProcessSettings = QUICK) -> AsyncIterator[ProcessHarness]:
     made = ProcessHarness(settings)
+    await made.begin()
     try:
         yield made
     finally:

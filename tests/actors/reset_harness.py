@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pykka import ActorRef
-
 from hermes.actors.reset_rules import ResetSettings
-from hermes.actors.reset_scheduler import ResetClock, Tick
+from hermes.actors.reset_scheduler import Tick
+from hermes.app.actor_system import DIRECTORY, RESETS
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.operations import Append
 from hermes.domain.process.process_record import ProcessView
@@ -37,20 +36,10 @@ def settings(policy: ResetPolicy = BOTH, **changes: object) -> ResetSettings:
 class Days:
     """A conversation over days, under one key."""
 
-    def __init__(self, here: SessionHarness, now: float) -> None:
+    def __init__(self, here: SessionHarness) -> None:
         self.here = here
-        here.now = now
         here.ids = here.journal.engine.stats().sessions  # new ids go on where an earlier life stopped
-        here.rules.look_at_the_clock()
         self._said = 0
-        self.clock: ActorRef[ResetClock] = ResetClock.start(
-            rules=here.rules,
-            journal=here.journal,
-            directory=lambda: here.directory,
-            clock=lambda: here.now,
-            every_s=1e6,  # tests tick themselves
-            name="resets",
-        )
 
     async def say(self, *, key: str = KEY, source: Source = CHAT, answer: bool = True) -> Receipt:
         self._said += 1
@@ -90,7 +79,7 @@ class Days:
             await self.tick()
 
     async def tick(self) -> None:
-        self.clock.tell(Tick())
+        self.here.system.children[RESETS].tell(Tick())
         await self.here.settle()
 
     async def passes_idly(self, seconds: float) -> None:
@@ -131,10 +120,7 @@ class Days:
 async def days(
     resets: ResetSettings | None = None, journal: LoopJournal | None = None, now: float = START
 ) -> AsyncIterator[tuple[SessionHarness, Days]]:
-    async with world(journal, resets or settings()) as here:
-        lived = Days(here, now)
+    async with world(journal, resets or settings(), children=(DIRECTORY, RESETS), now=now) as here:
+        lived = Days(here)
         await here.settle()
-        try:
-            yield here, lived
-        finally:
-            await lived.clock.stop(block=False)
+        yield here, lived

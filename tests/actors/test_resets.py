@@ -14,6 +14,7 @@ from hermes.actors.directory_protocol import Release
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import GRACE_S, ResetSettings
 from hermes.actors.reset_scheduler import REVIEWED, PolicyChanged
+from hermes.app.actor_system import RESETS
 from hermes.domain.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
 from hermes.domain.events import Notice, PhaseChanged
 from hermes.domain.ids import SessionId, SessionKey
@@ -383,7 +384,9 @@ async def test_failed_step_after_a_reset_is_logged_and_forgotten(logged: list[st
         await until(lambda: not journal.engine.facts(PREFIX))
 
 
-async def test_what_follows_a_reset_is_done_by_the_next_daemon_when_this_one_is_killed_in_between() -> None:
+async def test_what_follows_a_reset_is_done_by_the_next_daemon_when_this_one_is_killed_in_between(
+    logged: list[str],
+) -> None:
     journal = LoopJournal()
     policy = replace(IDLE, on_stale=OnStale.END)
     async with days(settings(policy), journal) as (here, day):
@@ -398,14 +401,13 @@ async def test_what_follows_a_reset_is_done_by_the_next_daemon_when_this_one_is_
         day.forget(first.session, "http.server")
         await day.passes(2 * HOUR + MINUTE)
         await until(lambda: begun == ["http.server"])
-    async with days(settings(policy), journal) as (here, _):
-        here.after_reset.take_up()
-        await until(lambda: not journal.engine.facts(PREFIX))
-        assert here.ended == ["http.server"]
-    async with days(settings(policy), journal) as (here, _):
-        here.after_reset.take_up()
-        await here.settle()
-        assert here.ended == []
+    for _ in range(2):
+        async with days(settings(policy), journal) as (here, _):
+            await until(lambda: not journal.engine.facts(PREFIX))
+            await here.settle()
+    assert [line for line in logged if "process http.server: nothing to kill" in line] == [
+        "INFO process http.server: nothing to kill: there is no background process http.server"
+    ]
 
 
 async def test_what_follows_the_reset_of_a_session_that_was_deleted_since_is_forgotten() -> None:
@@ -413,7 +415,6 @@ async def test_what_follows_the_reset_of_a_session_that_was_deleted_since_is_for
     fact = PutFact(name=f"{PREFIX}gone", value=b'{"left": "", "end": []}')
     assert journal.engine.commit([(fact,)]) == [None]
     async with days(settings(IDLE), journal) as (here, _):
-        here.after_reset.take_up()
         await until(lambda: not journal.engine.facts(PREFIX))
         assert here.ended == []
 
@@ -552,7 +553,7 @@ async def test_sessions_of_another_policy_are_found_after_a_reload() -> None:
     async with days(settings(ResetPolicy())) as (here, day):
         names = [first := (await day.say()).session, *day.store(first, 450)]
         here.rules.settings = settings(IDLE)
-        day.clock.tell(PolicyChanged())
+        here.system.children[RESETS].tell(PolicyChanged())
         await until(lambda: len(here.journal.engine.due(inf_time(), 1000)) == len(names))
         await until(lambda: here.journal.engine.fact(REVIEWED) == here.rules.fingerprint.encode())
         await day.passes(2 * HOUR + MINUTE)

@@ -12,6 +12,7 @@ import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Release, Sweep
 from hermes.actors.kernel.actor import live_actors
+from hermes.app.actor_system import DELIVERY, DIRECTORY
 from hermes.domain.cause import HoldCause, InterruptionCause
 from hermes.domain.errors import (
     BadInputError,
@@ -27,7 +28,6 @@ from hermes.domain.errors import (
 from hermes.domain.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Append, Erase
-from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import Suspended, TurnFinished
 from hermes.domain.session.machine import step
@@ -36,7 +36,8 @@ from hermes.domain.session.state import Phase
 from hermes.domain.session.state_fold import replay
 from hermes.domain.source import Place
 from hermes.domain.turn_failure import Failure, FailureKind
-from tests.actors.harness import API, SETTINGS, SessionHarness, world
+from tests.actors.harness import API, SessionHarness, world
+from tests.support.actor_system import DIRECTORY_SETTINGS
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine
 from tests.support.waiting import until
@@ -100,11 +101,11 @@ async def test_a_message_under_a_key_finds_the_session_that_the_key_means() -> N
 
 async def test_a_full_queue_says_so_and_the_session_goes_on() -> None:
     async with world() as here:
-        for n in range(1 + SETTINGS.limits.max_queue):
+        for n in range(1 + DIRECTORY_SETTINGS.limits.max_queue):
             await here.say(f"m{n}", "s")
         with pytest.raises(BusyError, match="4 messages already wait"):
             await here.say("one too many", "s")
-        for _ in range(1 + SETTINGS.limits.max_queue):
+        for _ in range(1 + DIRECTORY_SETTINGS.limits.max_queue):
             await here.answer_next()
         assert await here.phase("s") == "idle"
 
@@ -213,7 +214,7 @@ async def test_an_idle_session_leaves_memory_and_comes_back_with_its_transcript(
         await here.answer_next("A")
         await here.say("busy", "t")
         await here.started(1)
-        here.now += SETTINGS.idle_after_s + 1
+        here.now += DIRECTORY_SETTINGS.idle_after_s + 1
         await sweep(here)
         await until(lambda: here.live() == {"t"})
         assert not (await here.desk.view(S)).live
@@ -227,7 +228,7 @@ async def test_a_message_that_meets_a_leaving_session_is_not_lost() -> None:
     async with world() as here:
         await here.say("a", "s")
         await here.answer_next()
-        here.now += SETTINGS.idle_after_s + 1
+        here.now += DIRECTORY_SETTINGS.idle_after_s + 1
         sweeping = asyncio.create_task(sweep(here))
         receipt = await here.say("b", "s")
         await sweeping
@@ -240,7 +241,7 @@ async def test_memory_pressure_lets_idle_sessions_leave_early_oldest_first() -> 
         for n in range(8):
             await here.say(f"m{n}", f"s{n}")
             await here.answer_next()
-        here.directory.tell(Configure(settings=replace(SETTINGS, memory_limit_bytes=100)))
+        here.directory.tell(Configure(settings=replace(DIRECTORY_SETTINGS, memory_limit_bytes=100)))
         here.memory = 101
         await sweep(here)
         await until(lambda: len(here.live()) == 6)
@@ -360,7 +361,7 @@ async def test_after_a_stop_was_announced_nothing_is_taken_up_any_more() -> None
         await here.directory.ask(Release(session=S), block=False)
         await here.directory.ask(RESTART, block=False)
         for take_up in (False, True):
-            here.directory.tell(Configure(settings=replace(SETTINGS, take_up=take_up)))
+            here.directory.tell(Configure(settings=replace(DIRECTORY_SETTINGS, take_up=take_up)))
         await here.settle()
         assert here.live() == set()
 
@@ -419,18 +420,16 @@ async def test_what_was_written_when_a_stop_cut_it_off_is_kept_and_told_to_the_m
 
 
 async def test_what_a_session_has_written_is_said_though_it_ends_before_it_hears_of_that() -> None:
-    said: list[OutboxMessage] = []
-    async with world(deliver=said.extend) as here:
+    async with world(children=(DELIVERY, DIRECTORY)) as here:
         place = Place(platform="toy", chat="7")
         await here.say("a", "s", source=replace(API, place=place))
         await here.started(1)
-        said.clear()
         here.journal.held = []
         here.agent.started[0].answer("A")
         await here.settle()
         await here.directory.ask(Release(session=S), block=False)
         here.journal.release()
-        assert [(outgoing.text, outgoing.final) for outgoing in said] == [("A", True)]
+        await until(lambda: here.platform.texts("7") == ["A"])
 
 
 async def test_a_session_is_not_brought_back_as_it_was_before_its_last_life() -> None:
@@ -622,7 +621,7 @@ async def test_a_refused_duplicate_does_not_harm_others_who_open_the_same_sessio
 async def test_a_retry_that_meets_a_full_queue_is_still_a_duplicate() -> None:
     async with world() as here:
         await here.say("a", "s", inbound="api:1")
-        for n in range(SETTINGS.limits.max_queue):
+        for n in range(DIRECTORY_SETTINGS.limits.max_queue):
             await here.say(f"m{n}", "s")
         assert (await here.say("a", "s", inbound="api:1")).duplicate
 
@@ -775,7 +774,7 @@ async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
     async with world() as here:
         await here.say("a", "s", inbound="k")
         await here.started(1)
-        here.directory.tell(Configure(settings=replace(SETTINGS, hold=HoldCause.CONFIGURED)))
+        here.directory.tell(Configure(settings=replace(DIRECTORY_SETTINGS, hold=HoldCause.CONFIGURED)))
         await here.directory.ask(Release(session=S), block=False)
         await here.say("b", "other")
         await here.desk.prefer(S, "title", "looked at", "test")  # brings it back, held

@@ -13,8 +13,8 @@ import pytest
 from blockbuster import BlockBuster
 
 from hermes.actors.kernel.actor import LoopActor, live_actors
+from hermes.app.actor_system import assemble
 from hermes.app.composition import running
-from hermes.app.directory_configuration import DirectoryConfiguration
 from hermes.config.home import Home
 from hermes.config.loader import load_config
 from hermes.domain.errors import StorageError
@@ -22,11 +22,11 @@ from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.source import Source
 from hermes.domain.submission import Submission
-from hermes.supervision.root import Children
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
-from tests.actors.harness import SETTINGS
+from tests.support.actor_system import DIRECTORY_SETTINGS, make_ports, make_settings
 from tests.support.daemon_process import DaemonProcess
+from tests.support.journals import LoopJournal
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually, until
@@ -46,11 +46,13 @@ async def test_restarted_directory_resumes_interrupted_turns(
             message = EncodedMessage(json.dumps({"role": "user", "content": "say here I am"}).encode())
             session, turn = SessionId("s"), TurnId("t1")
             source = Source(platform="api")
-            await daemon.sessions.submit(Submission(turn=turn, messages=(message,), source=source, session=session))
+            await daemon.system.sessions.submit(
+                Submission(turn=turn, messages=(message,), source=source, session=session)
+            )
             await model.server.until(lambda: len(model.requests) == 1)
             model.on_request = lambda _: None
 
-            daemon.children["directory"].tell(StorageError("a page could not be read"))
+            daemon.system.children["directory"].tell(StorageError("a page could not be read"))
 
             await model.server.until(lambda: len(model.requests) == 2)
             await daemon.stop(StopRequest(reason="the test is over"))
@@ -102,24 +104,24 @@ async def test_old_outputs_of_ended_conversation_are_removed(
     async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
         files = {}
         for name in ("open", "over"):
-            await daemon.sessions.begin(Source(platform="api"), session=SessionId(name))
+            await daemon.system.sessions.begin(Source(platform="api"), session=SessionId(name))
             files[name] = home.data_dir / "work" / name / "outputs" / "call.txt"
             files[name].parent.mkdir(parents=True)
             files[name].touch()
             os.utime(files[name], (1.0, 1.0))
-        await daemon.sessions.end(SessionId("over"), "it is over")
+        await daemon.system.sessions.end(SessionId("over"), "it is over")
         await until(lambda: not files["over"].exists())
         assert files["open"].exists()
         await daemon.stop(StopRequest(reason="the test is over"))
 
 
-def test_reload_in_boot_loop_keeps_held_turns() -> None:
-    configuration = DirectoryConfiguration(Children(), SETTINGS)
-    configuration.hold(boot_loop=True)
-    configuration.set(SETTINGS)
-    assert configuration.settings.hold
-    configuration.hold(boot_loop=False)
-    assert configuration.settings == SETTINGS
+async def test_reload_in_boot_loop_keeps_held_turns() -> None:
+    system = assemble(make_ports(LoopJournal(), lambda: 1.0), make_settings())
+    system.hold(boot_loop=True)
+    system.configure(make_settings(max_waiting=5))
+    assert system.directory_settings.hold
+    system.hold(boot_loop=False)
+    assert system.directory_settings == DIRECTORY_SETTINGS
 
 
 def test_sigterm_at_the_end_of_a_restart_cancels_it() -> None:

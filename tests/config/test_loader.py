@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.app.factories.resets import policy_book
+from hermes.app.system_settings import policy_book
 from hermes.config.home import Home
 from hermes.config.loader import Config, ModelConfig, explain_config, load_config, retired_warnings
 from hermes.config.schema import RETIRED

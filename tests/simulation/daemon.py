@@ -1,54 +1,39 @@
-"""A simulated daemon: the real root, directory, sessions, process actors, reset clock, front desk, journal, hub,
-runner and drain, on a loop of its own. Only the disk, processes, models, tools and the network are played.
+"""Simulated daemon: the actor system of the real one, its journal, runner and shutdown, on a loop of its own.
 
-It is put together as `hermes.app.composition` does it, and stopped in the reverse order.
+The disk, processes, models, tools and the network are played.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 from loguru import logger
-from pykka import ActorDeadError, ActorRef
 
-from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery.delivery import DeliveryActor
-from hermes.actors.delivery.protocol import ForgetSession
-from hermes.actors.directory import SessionDirectory
 from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.actor import _live, live_actors
-from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.scheduler import Dispatcher
 from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import Announcement, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
-from hermes.actors.process_supervisor import ForgetProcesses, ProcessSupervisor
-from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.actors.reset_scheduler import ResetClock
+from hermes.actors.process_services import ProcessSettings
+from hermes.actors.reset_rules import ResetSettings
 from hermes.adapters.chat.access import EVERYBODY, AccessControl
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.agent.models.model_set import ModelSet
 from hermes.agent.runner import AgentRunner
-from hermes.app import composition
-from hermes.app.directory_configuration import DirectoryConfiguration
-from hermes.app.factories.chat import DELIVERY
-from hermes.app.factories.processes import NAME as PROCESSES
-from hermes.app.shutdown_effects import DaemonShutdown, stop_actors
+from hermes.app.actor_system import ActorSystem, Ports, SystemSettings, assemble
+from hermes.app.boot_record import BootRecord
+from hermes.app.shutdown_effects import DaemonShutdown
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
 from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, StorageFailedError
-from hermes.domain.events import TurnAnswered
+from hermes.domain.events import ActorFailed, Event, Notice, TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.outbox_message import OutboxMessage
-from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.records import Answered
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase, Session
@@ -56,12 +41,8 @@ from hermes.domain.submission import Receipt, Submission
 from hermes.ports.chat import Inbound, Platform
 from hermes.ports.given import IdSource
 from hermes.services.event_hub import EventHub
-from hermes.services.outbox import OutboxService
-from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
-from hermes.supervision.boot import read_boot, started, stopped
-from hermes.supervision.policy import RestartIntensity
-from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown
+from hermes.supervision.root import Children, ShutDown
 from hermes.supervision.shutdown import StopRequest, StopTrigger
 from tests.simulation.machine import Machine, VirtualThreads
 from tests.simulation.minds import Minds
@@ -84,11 +65,19 @@ SETTINGS = DirectorySettings(
 )
 
 
-class Nobody:
-    """Of whom none was let in by pairing."""
+def note_event(outside: Outside, event: Event) -> None:
+    """Note failures of actors, and notices of the ends of processes whose conversation is over."""
+    if isinstance(event, ActorFailed):
+        outside.note(f"{event.name} died: {event.verdict}")
+    elif isinstance(event, Notice):
+        for process in outside.disk.processes():
+            if event.text.endswith(f": {process.command}"):  # each has a command of its own
+                outside.note(f"announced {process.id}")
+                outside.history.add(Told(process=process.id, late=True))
 
-    async def role(self, platform: str, user: str) -> Role | None:
-        return None
+
+async def _keep_nothing_else(_: SessionId) -> None:
+    """Of a session: there are its records alone."""
 
 
 def role_of(chat: str) -> Role:
@@ -108,13 +97,16 @@ class SimulatedDaemon:
         self._outside = outside
         self._platform = platform
         self._machine = machine
-        self._resets = resets
+        self._settings = SystemSettings(
+            directory=SETTINGS, resets=resets, processes=ProcessSettings(), max_waiting=20
+        )
         self._on_stopped = on_stopped
         self.loop = VirtualLoop(outside.now, outside.complain)
         self.requests: dict[Request, None] = {}
         self.open = False
         self.holds = False  # it came up too often: turns that were cut off wait for their people
         self.children = Children()
+        self.system: ActorSystem
         self.hub: EventHub
         self.desk: SessionService
         self.journal: ActorJournal
@@ -161,17 +153,18 @@ class SimulatedDaemon:
     async def _live(self) -> None:
         Dispatcher.here().slice_s = ONE_MESSAGE_S
         workers: list[Callable[[], Awaitable[None]]] = []  # no stack, which would close what a killed one leaves
-        root = await self._start(workers)
-        shutdown = self._shutdown(workers)
+        boot_record = await self._start(workers)
+        shutdown = self._shutdown(workers, boot_record)
         self.open = True
         request = await self._stop
         began = self._requested_at = self.loop.time()
         self._requested_at_wall = self._outside.wall()
         self._outside.note(f"stopping: {request.reason}")
         self._hindered = self._is_hindered()
-        root.tell(ShutDown(request=request, effects=shutdown))
+        assert self.system.root is not None
+        self.system.root.tell(ShutDown(request=request, effects=shutdown))
         await shutdown.finished
-        await stop_actors(root)
+        await self.system.stop()
         await self.journal.close()
         stood_still = self._outside.frozen_at > began
         took_s = 0.0 if stood_still else self.loop.time() - began
@@ -188,46 +181,30 @@ class SimulatedDaemon:
             self._look_for_haste(self.loop.time() - self._requested_at, self._requested_at_wall)
         await self._end_requests()
 
-    async def _start(self, workers: list[Callable[[], Awaitable[None]]]) -> ActorRef[RootActor]:
+    async def _start(self, workers: list[Callable[[], Awaitable[None]]]) -> BootRecord:
         outside = self._outside
-        engine = outside.disk.open()
         self.journal = ActorJournal(
-            engine, on_fatal=self._on_fatal, start_writer=self._start_writer, start_readers=self._start_readers
+            outside.disk.open(),
+            on_fatal=self._on_fatal,
+            start_writer=self._start_writer,
+            start_readers=self._start_readers,
         )
-        boot = await self.journal.fetch(lambda reader: read_boot(reader, outside.wall()))
-        self.holds = boot.is_loop(Config().resume.boot_loop_starts)
-        self.journal.commit(started(boot), lambda _: None)
-        self.hub = EventHub()
-        deliver = partial(composition._hand_to_delivery, self.children)
-        rules = ResetRules(
-            self._resets,
-            processes=self._make_front(),
-            clock=outside.wall,
-            steady=self.loop.time,
-            pulse=self.loop.time,
-        )
-        self.desk = SessionService(
-            directory=lambda: self.children["directory"],
-            journal=self.journal,
-            clock=outside.wall,
-            max_waiting=20,
-            erased=self._forget,
-            resets=rules.explain,
-            deliver=deliver,
-        )
+        boot_record = await BootRecord.begin(self.journal, outside.wall)
+        self.holds = boot_record.boot.is_loop(Config().resume.boot_loop_starts)
+        system = self.system = assemble(self._ports(), self._settings)
+        self.hub, self.desk, self.children = system.ports.hub, system.sessions, system.children
+        workers.append(system.close)
         self._edge = SessionChatIntake(
-            sessions=cast("Any", self.desk),
-            outbox=OutboxService(self.journal, deliver),
+            sessions=system.sessions,
+            outbox=system.outbox,
             commands=cast("Any", None),  # nobody uses any there
-            moved=MovedChats("toy", cast("Any", self.desk)),
-            access=AccessControl(pairing=cast("Any", Nobody()), admins=(ADMIN,), allowed=(USER, EVERYBODY)),
-            new_turn_id=lambda: TurnId(outside.number("turn")),
+            moved=MovedChats(self._platform.name, system.sessions),
+            access=AccessControl(pairing=system.chat.pairing, admins=(ADMIN,), allowed=(USER, EVERYBODY)),
+            new_turn_id=system.ports.ids.turn,
             clock=outside.wall,
             alive=lambda: None,
         )
-        services = self._process_services()
-        workers.append(services.courier.close)
-        minds: Any = Minds(outside, self.hub, self.processes)
+        minds: Any = Minds(outside, system.ports.hub, system.processes)
         self.agent = AgentRunner(
             models=ModelSet(()),
             thinking=minds,
@@ -237,128 +214,35 @@ class SimulatedDaemon:
             random=outside.chance.random,
         )
         workers.append(self.agent.close)
-        after_reset = AfterReset(
-            journal=self.journal, end_process=partial(self.processes.end, why="reset"), tell=self._tell_left
-        )
-        workers.append(after_reset.close)
-        after_reset.take_up()
-        self._directory = DirectoryConfiguration(self.children, SETTINGS)
-        root = self._start_root(rules, after_reset, deliver, services)
-        await self.processes.until_filled()
-        self._directory.hold(boot_loop=self.holds)
-        self._directory.set(replace(SETTINGS, take_up=True))
+        system.start(self._fallible(self.agent))
+        await system.processes.until_filled()
+        system.hold(boot_loop=self.holds)
+        system.take_up()
         outside.note("ready")
-        return root
+        return boot_record
 
-    def _start_root(
-        self,
-        rules: ResetRules,
-        after_reset: AfterReset,
-        deliver: Callable[[Sequence[OutboxMessage]], None],
-        services: ProcessServices,
-    ) -> ActorRef[RootActor]:
+    def _ports(self) -> Ports:
         outside = self._outside
-        delivery = partial(
-            DeliveryActor.start,
+        return Ports(
+            journal=self.journal,
+            hub=EventHub(note=partial(note_event, outside)),
+            host=self._machine,
+            threads=cast("Any", VirtualThreads(loop=self.loop, delay=outside.disk.delay_s)),
+            registry=ProcessRegistry(),
             platforms={self._platform.name: self._platform},
-            journal=self.journal,
-            hub=self.hub,
             clock=outside.wall,
-            jitter=outside.chance.random,
-            name=DELIVERY,
-        )
-        directory = partial(
-            SessionDirectory.start,
-            journal=self.journal,
-            agent=self._fallible(self.agent),
-            hub=self.hub,
-            clock=outside.wall,
-            identity=IdSource(session=self._new_session, turn=lambda: TurnId(outside.number("turn"))),
-            restart_policy=RestartIntensity(),
-            memory_bytes=lambda: 0,
-            resets=rules,
-            was_reset=after_reset,
-            deliver=deliver,
-            name="directory",
-        )
-        clock = partial(
-            ResetClock.start,
-            rules=rules,
-            journal=self.journal,
-            directory=lambda: self.children["directory"],
-            clock=outside.wall,
-            name="resets",
-        )
-        processes = partial(
-            ProcessSupervisor.start,
-            services,
-            new_id=lambda: outside.number("process"),
-            restart_policy=RestartIntensity(),
-            name=PROCESSES,
-        )
-        return RootActor.start(
-            (
-                ChildSpec(name=DELIVERY, start=lambda owner: delivery(owner=owner)),
-                ChildSpec(
-                    name="directory", start=lambda owner: directory(owner=owner, settings=self._directory.settings)
-                ),
-                ChildSpec(name=PROCESSES, start=lambda owner: processes(owner=owner)),
-                ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
+            steady=self.loop.time,
+            pulse=self.loop.time,
+            random=outside.chance.random,
+            ids=IdSource(
+                session=lambda _: SessionId(outside.number("session")),
+                turn=lambda: TurnId(outside.number("turn")),
+                process=lambda: outside.number("process"),
             ),
-            children=self.children,
-            policy=RestartIntensity(),
-            clock=outside.wall,
-            report=lambda name, problem, said: outside.note(f"{name} died: {said}"),
-            name="root",
+            erase=_keep_nothing_else,
         )
 
-    # ------------------------------------------------------------ background processes
-
-    def _make_front(self) -> ProcessService:
-        self._threads = cast("Any", VirtualThreads(loop=self.loop, delay=self._outside.disk.delay_s))
-        self._board = ProcessRegistry()
-        self.processes = ProcessService(
-            supervisor=lambda: self.children[PROCESSES],
-            host=self._machine,
-            threads=self._threads,
-            board=self._board,
-            journal=self.journal,
-            clock=self._outside.wall,
-            settings=ProcessSettings(),
-        )
-        return self.processes
-
-    def _process_services(self) -> ProcessServices:
-        return ProcessServices(
-            host=self._machine,
-            threads=self._threads,
-            courier=NoticeSender(self.desk.submit, self._announce),
-            board=self._board,
-            journal=self.journal,
-            clock=self._outside.wall,
-            notices=NoticeLimit(),
-            settings=lambda: self.processes.settings,
-            new_turn=lambda: TurnId(self._outside.number("turn")),
-            send_heartbeat=self._tell_directory,
-            publish=self.hub.publish,
-        )
-
-    def _tell_directory(self, heartbeat: Heartbeat) -> None:
-        with suppress(ActorDeadError):
-            self.children["directory"].tell(heartbeat)
-
-    async def _announce(self, said: Announcement) -> None:
-        _, process, _ = said.id.split(":")
-        self._outside.note(f"announced {said.id}")
-        self._outside.history.add(Told(process=process, late=True))
-
-    async def _forget(self, session: SessionId) -> None:
-        with suppress(ActorDeadError):
-            self.children[PROCESSES].tell(ForgetProcesses(session=session))
-        with suppress(ActorDeadError):
-            self.children[DELIVERY].tell(ForgetSession(session=session))
-
-    def _shutdown(self, workers: list[Callable[[], Awaitable[None]]]) -> DaemonShutdown:
+    def _shutdown(self, workers: list[Callable[[], Awaitable[None]]], boot_record: BootRecord) -> DaemonShutdown:
         """The real effects, without a service manager and a watchdog."""
 
         async def close_workers() -> None:
@@ -367,15 +251,12 @@ class SimulatedDaemon:
 
         return DaemonShutdown(
             config=Config(),
-            operations=cast("Any", SimpleNamespace(set_stopping=lambda _: None, has_service_manager=False)),
-            sessions=self.desk,
+            system=self.system,
             runner=self.agent,
-            children=self.children,
-            processes=self.processes,
-            epoch=self.journal.epoch,
+            operations=cast("Any", SimpleNamespace(set_stopping=lambda _: None, has_service_manager=False)),
             close_servers=self._close_servers,
             close_workers=close_workers,
-            write_clean_marker=self._mark_stopped,
+            write_clean_marker=boot_record.write_clean_marker,
         )
 
     def _fallible(self, agent: AgentRunner) -> Any:
@@ -388,13 +269,6 @@ class SimulatedDaemon:
             return agent.think(*args)
 
         return SimpleNamespace(think=think, act=agent.act, summarise=agent.summarise)
-
-    def _new_session(self, now: float) -> SessionId:
-        return SessionId(self._outside.number("session"))
-
-    async def _tell_left(self, ended: Session, left: str) -> None:
-        await asyncio.sleep(self._outside.chance.uniform(0.0, 1.0))
-        self._outside.note(f"after the reset of {ended.id}: {left}")
 
     # ------------------------------------------------------------ the journal's threads
 
@@ -441,7 +315,7 @@ class SimulatedDaemon:
             outside.history.add(acknowledged)
             outside.note(f"acknowledged {submission.inbound} {receipt.turn} {receipt.handling}")
             request.reply("receipt", receipt)
-            watch = TurnWatch(cast("Any", self.desk), self.hub, receipt, feed, quiet_s=QUIET_S)
+            watch = TurnWatch(self.desk, self.hub, receipt, feed, quiet_s=QUIET_S)
             outcome = await watch.outcome()
             if isinstance(outcome, TurnAnswered):
                 outside.note(f"answered {outcome.turn} {outcome.text}")
@@ -477,11 +351,6 @@ class SimulatedDaemon:
             request.task.cancel()
 
     # ------------------------------------------------------------ on the way out
-
-    async def _mark_stopped(self, request: StopRequest) -> None:
-        done = LoopFuture()
-        self.journal.commit(stopped(request.announced), done.set)
-        await done
 
     async def _end_requests(self) -> None:
         for request in tuple(self.requests):

@@ -138,7 +138,12 @@ class Minds:
         with suppress(HermesError):  # the tool would say so
             await self._processes.start(
                 ProcessOrder(
-                    session=job.session, command="make", argv=("make",), cwd="/", environ=environ, notify=True
+                    session=job.session,
+                    command=f"make {self._outside.number('target')}",  # a notice of its end names it
+                    argv=("make",),
+                    cwd="/",
+                    environ=environ,
+                    notify=True,
                 )
             )
 

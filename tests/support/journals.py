@@ -34,6 +34,10 @@ class LoopJournal:
     def epoch(self) -> Epoch:
         return self.engine.epoch
 
+    @property
+    def last_position(self) -> int:
+        return self.engine.last_position()
+
     def commit(self, transaction: Transaction, then: Callable[[HermesError | None], None]) -> None:
         if any(isinstance(each, Append) and each.session == self.poison for each in transaction):
             raise RuntimeError("poisoned")

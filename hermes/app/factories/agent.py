@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hermes.actors.journal import ActorJournal
-from hermes.actors.process_services import Announcement, ProcessSettings
+from loguru import logger
+
+from hermes.actors.process_services import Announcement
 from hermes.agent.accounting import Budget
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
@@ -22,15 +22,15 @@ from hermes.agent.models.model_set import ModelSet
 from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
+from hermes.app.actor_system import ActorSystem
 from hermes.app.factories.models import choice_of, terms_of
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.config.home import Home
 from hermes.config.settings import Config
-from hermes.ports.processes import BackgroundProcesses, Processes
-from hermes.services.event_hub import EventHub
+from hermes.domain.errors import HermesError
+from hermes.ports.processes import Processes
 from hermes.services.search import SearchService
-from hermes.services.sessions import SessionService
-from hermes.system.clock import pace, wall
+from hermes.system.clock import wall
 from hermes.tools.terminal.output_retention import Conversation, OutputRetention, RetentionLimits
 
 if TYPE_CHECKING:
@@ -94,17 +94,6 @@ def guest_budget(config: Config) -> Budget:
     )
 
 
-def process_settings(config: Config) -> ProcessSettings:
-    processes = config.processes
-    return ProcessSettings(
-        max_per_session=processes.max_per_session,
-        max_total=processes.max_total,
-        heartbeat_s=pace(processes.heartbeat_s),
-        stale_after_s=processes.stale_after_minutes * 60,
-        max_age_s=processes.max_age_hours * 3600,
-    )
-
-
 def folders_of(home: Home) -> Folders:
     return Folders(home.data_dir / "work", home.media_dir)
 
@@ -127,34 +116,6 @@ def output_retention(
 
 
 # ---------------------------------------------------------------- put together
-
-
-def prepare_turn(
-    config: Config,
-    home: Home,
-    environ: Mapping[str, str],
-    *,
-    search: SearchService,
-    sessions: SessionService,
-    processes: BackgroundProcesses,
-    sandbox: SandboxOpener,
-    tell: Callable[[Announcement], None],
-) -> PreparedTurn:
-    from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
-
-    return turn_environment.make_turn_environment(
-        config,
-        home,
-        environ,
-        search=search.search,
-        messages=sessions.around,
-        recent=sessions.recent,
-        heads=sessions.heads,
-        processes=processes,
-        clock=wall,
-        sandbox=sandbox,
-        tell=tell,
-    )
 
 
 class Prepared(Generic[T]):
@@ -193,23 +154,36 @@ class AgentParts:
 
 async def make_agent(
     config: Config,
-    folders: Folders,
+    home: Home,
+    environ: Mapping[str, str],
     *,
     models: ModelSet,
-    hub: EventHub,
-    workshop: Prepared[PreparedTurn],
-    journal: ActorJournal,
-    media: Path,
+    system: ActorSystem,
+    search: SearchService,
+    sandbox: SandboxOpener,
 ) -> AgentParts:
+    hub, folders = system.ports.hub, folders_of(home)
+    workshop = Prepared(
+        partial(
+            _prepare_turn,
+            config,
+            home,
+            environ,
+            system=system,
+            search=search,
+            sandbox=sandbox,
+            tell=_from_thread(system.notices.announce),
+        )
+    )
     ledger = Ledger(budget=budget(config), guest_budget=guest_budget(config), clock=wall)
-    ledger.load(await journal.fetch(lambda reader: reader.tallies(ledger.today())))
+    ledger.load(await system.ports.journal.fetch(lambda reader: reader.tallies(ledger.today())))
     thinking = ModelStep(
         settings=thinking_settings(config),
         workshop=workshop,
         folders=folders,
         ledger=ledger,
         hub=hub,
-        sight=ImagePolicy(media),
+        sight=ImagePolicy(home.media_dir),
     )
     summarising = Summariser(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
     health = ModelHealth(clock=wall)
@@ -223,3 +197,46 @@ async def make_agent(
         health=health,
     )
     return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger, health=health)
+
+
+def _prepare_turn(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    system: ActorSystem,
+    search: SearchService,
+    sandbox: SandboxOpener,
+    tell: Callable[[Announcement], None],
+) -> PreparedTurn:
+    from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
+
+    return turn_environment.make_turn_environment(
+        config,
+        home,
+        environ,
+        search=search.search,
+        messages=system.sessions.around,
+        recent=system.sessions.recent,
+        heads=system.sessions.heads,
+        processes=system.processes,
+        clock=wall,
+        sandbox=sandbox,
+        tell=tell,
+    )
+
+
+def _from_thread(tell: Callable[[Announcement], Awaitable[None]]) -> Callable[[Announcement], None]:
+    """Return a function that threads call to run `tell` on this event loop. It does not wait."""
+    loop = asyncio.get_running_loop()
+
+    async def announce_or_log(said: Announcement) -> None:
+        try:
+            await tell(said)
+        except HermesError as error:
+            logger.warning("session {}: could not announce {}: {}", said.session, said.id, error)
+
+    def post(said: Announcement) -> None:
+        asyncio.run_coroutine_threadsafe(announce_or_log(said), loop)
+
+    return post

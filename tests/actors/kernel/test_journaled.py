@@ -28,6 +28,8 @@ class HeldJournal:
     """Journal that answers when the test says so."""
 
     epoch = Epoch(1)
+    full = ""
+    last_position = 0
 
     def __init__(self) -> None:
         self.writes: list[Callable[[HermesError | None], None]] = []
@@ -38,6 +40,9 @@ class HeldJournal:
 
     def read(self, query: Callable[[Any], Any], then: Callable[[Any, HermesError | None], None]) -> None:
         self.reads.append(then)
+
+    async def fetch(self, query: Callable[[Any], Any]) -> Any:
+        raise NotImplementedError
 
     async def answer_write(self, error: HermesError | None = None) -> None:
         await until(lambda: bool(self.writes))

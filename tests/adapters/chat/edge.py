@@ -23,7 +23,8 @@ from hermes.ports.chat import Abilities, Inbound
 from hermes.services.home import HomeService
 from hermes.services.outbox import OutboxService
 from hermes.services.pairing import PairingService
-from tests.services.commands.harness import SETTINGS, CommandHarness, world
+from tests.services.commands.harness import CommandHarness, world
+from tests.support.actor_system import DIRECTORY_SETTINGS
 
 PEOPLE = ("ann", "bob")
 MARKER = "0a"  # of every fence
@@ -39,8 +40,8 @@ class Edge:
         self._updates = itertools.count(1)
         self._settings = door
         admins = frozenset(("toy", user) for user in door.get("admins", ()))
-        limits = replace(SETTINGS.limits, admins=admins)
-        here.directory.tell(Configure(settings=replace(SETTINGS, limits=limits)))
+        limits = replace(DIRECTORY_SETTINGS.limits, admins=admins)
+        here.directory.tell(Configure(settings=replace(DIRECTORY_SETTINGS, limits=limits)))
         self._per_user = per_user
         self.restart()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,35 +10,25 @@ from typing import Any, cast
 
 from pykka import ActorRef
 
-from hermes.actors.directory import SessionDirectory
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.app.factories.resets import LateProcessViews
+from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, assemble
 from hermes.domain.access.role import Role
-from hermes.domain.directory.settings import DirectorySettings
-from hermes.domain.ids import SessionId, SessionKey, TurnId
+from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
-from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.tool_call import Call, CallOutcome
 from hermes.domain.usage import Usage
-from hermes.ports.given import IdSource
 from hermes.services.commands.registry import Parsed, Unknown, parse
 from hermes.services.commands.reply import CommandCaller, CommandReply
 from hermes.services.commands.service import CommandService
-from hermes.services.event_hub import EventHub
-from hermes.services.sessions import SessionService
-from hermes.supervision.policy import RestartIntensity
+from tests.support.actor_system import make_ports, make_settings, start_actors
 from tests.support.fakes import FakeProcesses
 from tests.support.journals import LoopJournal
 from tests.support.waiting import until
 
-SETTINGS = DirectorySettings(
-    idle_after_s=600, max_live=1000, limits=TurnLimits(max_queue=4), memory_limit_bytes=0, seen_for_s=86400
-)
 START = 1_800_000_000.0
 CLI = Source(platform="cli")
 ANN = Source(platform="telegram", user="ann", role=Role.USER)
@@ -85,32 +74,10 @@ class CommandHarness:
         self.restarts: list[str] = []
         self.journal = LoopJournal()
         self.agent = ScriptedAgent()
-        self.hub = EventHub()
-        self.rules = ResetRules(
-            ResetSettings(),
-            processes=LateProcessViews(),
-            clock=lambda: self.now,
-            steady=lambda: self.now,
-            pulse=lambda: self.now,
-        )
         self.processes = FakeProcesses()
-        self._ids, self._turns = itertools.count(1), itertools.count(1)
-        self.directory: ActorRef[SessionDirectory] = SessionDirectory.start(
-            settings=SETTINGS,
-            journal=self.journal,
-            agent=self.agent,
-            hub=self.hub,
-            clock=lambda: self.now,
-            identity=IdSource(session=lambda _: SessionId(f"fresh-{next(self._ids)}"), turn=self.new_turn_id),
-            restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
-            resets=self.rules,
-            was_reset=cast("Any", None),  # nothing is reset here
-            memory_bytes=lambda: 0,
-            name="directory",
-        )
-        self.desk = SessionService(
-            directory=lambda: self.directory, journal=cast("Any", self.journal), clock=lambda: self.now, max_waiting=9
-        )
+        ports = make_ports(self.journal, lambda: self.now)
+        self.system = assemble(ports, make_settings(max_waiting=9))
+        self.hub, self.desk, self.new_turn_id = ports.hub, self.system.sessions, ports.ids.turn
         self.commands = CommandService(
             self.desk,
             new_turn_id=self.new_turn_id,
@@ -122,11 +89,12 @@ class CommandHarness:
             restart=self._restart,
         )
 
+    @property
+    def directory(self) -> ActorRef[Any]:
+        return self.system.children[DIRECTORY]
+
     async def _restart(self, reason: str, who: str) -> None:
         self.restarts.append(f"{reason} by {who}")
-
-    def new_turn_id(self) -> TurnId:
-        return TurnId(f"turn-{next(self._turns)}")
 
     # ------------------------------------------------------------ people
 
@@ -241,8 +209,9 @@ def said(text: str) -> EncodedMessage:
 @asynccontextmanager
 async def world() -> AsyncIterator[CommandHarness]:
     here = CommandHarness()
+    await start_actors(here.system, here.agent, without={DELIVERY, PROCESSES, RESETS})
     try:
         yield here
     finally:
-        await here.directory.stop(block=False)
+        await here.system.stop()
         await until(lambda: not live_actors())

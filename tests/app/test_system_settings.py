@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.app.factories.resets import are_there_resets
+from hermes.app.system_settings import are_there_resets
 from hermes.config.settings import SessionResetConfig
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from hermes.actors.process_services import Announcement
-from hermes.app.factories.processes import announce
 from hermes.domain.events import Notice
 from hermes.domain.ids import SessionId
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.source import Place
 from hermes.services.event_hub import EventHub
+from hermes.services.notices import NoticeService
 from hermes.services.outbox import OutboxService
 from tests.storage.samples import append
 from tests.support.journals import LoopJournal
@@ -20,13 +20,15 @@ SAID = Announcement(id="process:proc_1:end", session=SessionId("s"), text="It ha
 
 
 async def test_it_is_said_once_where_the_person_wrote_last() -> None:
-    hub, journal, delivered = EventHub(), cast("Any", LoopJournal()), cast("list[OutboxMessage]", [])
+    hub, journal, delivered = EventHub(), LoopJournal(), cast("list[OutboxMessage]", [])
     place = Place(platform="telegram", chat="7")
     opening = append("s", 0)
     assert journal.engine.commit([(replace(opening, head=replace(opening.head, place=place)),)]) == [None]
     feed = hub.subscribe()
+    outbox = OutboxService(journal, delivered.extend)
+    notices = NoticeService(hub=hub, journal=journal, outbox=outbox, clock=lambda: 1.0)
     for _ in range(2):
-        await announce(hub, journal, OutboxService(journal, delivered.extend), SAID)
+        await notices.announce(SAID)
     [outgoing] = delivered
     assert (outgoing.place, outgoing.text, outgoing.kind) == (place, "It has ended.", OutboxKind.NOTICE)
     assert journal.engine.outbox()[0].id == outgoing.id
@@ -34,11 +36,12 @@ async def test_it_is_said_once_where_the_person_wrote_last() -> None:
 
 
 async def test_where_nobody_can_be_reached_whoever_watches_is_told() -> None:
-    hub, journal, delivered = EventHub(), cast("Any", LoopJournal()), cast("list[OutboxMessage]", [])
+    hub, journal, delivered = EventHub(), LoopJournal(), cast("list[OutboxMessage]", [])
     assert journal.engine.commit([(append("s", 0),)]) == [None]
     feed = hub.subscribe()
+    outbox = OutboxService(journal, delivered.extend)
+    notices = NoticeService(hub=hub, journal=journal, outbox=outbox, clock=lambda: 1.0)
     for session in ("s", "gone"):
-        said = replace(SAID, session=SessionId(session))
-        await announce(hub, journal, OutboxService(journal, delivered.extend), said)
+        await notices.announce(replace(SAID, session=SessionId(session)))
     assert delivered == []
     assert [event.text for event in feed.waiting() if isinstance(event, Notice)] == ["It has ended."] * 2

@@ -1,0 +1,196 @@
+"""Parts of a daemon: the actor system, and what is made of the machine for it. Nothing here is started."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+
+from hermes.actors.process_registry import ProcessRegistry
+from hermes.actors.process_services import HostThreads
+from hermes.agent.personality import PERSONALITIES
+from hermes.agent.tool_step import Folders
+from hermes.app.actor_system import ActorSystem, Ports, assemble
+from hermes.app.factories.agent import AgentParts, folders_of, make_agent
+from hermes.app.factories.chat import make_adapters
+from hermes.app.factories.preflight import preflight
+from hermes.app.factories.prompt_files import TrustedPromptFiles
+from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.foundation import Foundation
+from hermes.app.loop_lag import LoopLag
+from hermes.app.notify import Notifier
+from hermes.app.operations import DaemonOperations
+from hermes.app.system_settings import system_settings
+from hermes.config.log import redacted
+from hermes.domain.ids import SessionId, TurnId
+from hermes.ports.chat import ChatAdapter
+from hermes.ports.given import IdSource
+from hermes.processes.host import LinuxProcessHost
+from hermes.services.commands.service import CommandService
+from hermes.services.event_hub import EventHub
+from hermes.services.retention import SessionRetention
+from hermes.services.search import SearchService
+from hermes.services.turn_meter import TurnMeter
+from hermes.storage.verify import verify
+from hermes.system import clock as wall_clock
+from hermes.system.random_id import new_session_id
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonParts:
+    system: ActorSystem
+    agent: AgentParts
+    operations: DaemonOperations
+    commands: CommandService
+    adapters: Sequence[ChatAdapter]
+    folders: Folders
+    search: SearchService
+    sandbox: SandboxOpener
+    retention: SessionRetention
+    loop_lag: LoopLag
+
+
+async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
+    """Make all parts. `stack` closes them in reverse order, when the actors have ended."""
+    config, home = base.config, base.home
+    adapters = [] if base.stop.embedded else make_adapters(config, base.environ)
+    for adapter in adapters:
+        stack.push_async_callback(adapter.close)
+    folders = folders_of(home)
+    search = SearchService(home.data_dir / "index", engine=base.engine)
+    threads = HostThreads()
+    stack.push_async_callback(threads.close)
+    turn_meter, loop_lag = TurnMeter(time.monotonic), LoopLag()
+    ports = _ports(base, threads=threads, adapters=adapters, folders=folders, search=search, turn_meter=turn_meter)
+    system = assemble(ports, system_settings(config, base.environ))
+    stack.push_async_callback(system.close)
+    stack.push_async_callback(search.stop)
+    sandbox = SandboxOpener(config, home)
+    stack.push_async_callback(sandbox.close)
+    agent = await make_agent(
+        config, home, base.environ, models=base.models, system=system, search=search, sandbox=sandbox
+    )
+    stack.push_async_callback(agent.runner.close)
+    retention = _retention(system)
+    operations = _operations(
+        base,
+        system,
+        agent,
+        search=search,
+        sandbox=sandbox,
+        retention=retention,
+        turn_meter=turn_meter,
+        loop_lag=loop_lag,
+    )
+    return DaemonParts(
+        system=system,
+        agent=agent,
+        operations=operations,
+        commands=_commands(base, system, agent, operations, folders),
+        adapters=adapters,
+        folders=folders,
+        search=search,
+        sandbox=sandbox,
+        retention=retention,
+        loop_lag=loop_lag,
+    )
+
+
+def _retention(system: ActorSystem) -> SessionRetention:
+    return SessionRetention(
+        system.ports.journal,
+        erase=system.sessions.erase,
+        has_processes=lambda root: any(view.ended_at is None for view in system.processes.views(root)),
+        clock=system.ports.clock,
+    )
+
+
+def _ports(
+    base: Foundation,
+    *,
+    threads: HostThreads,
+    adapters: Sequence[ChatAdapter],
+    folders: Folders,
+    search: SearchService,
+    turn_meter: TurnMeter,
+) -> Ports:
+    async def erase(session: SessionId) -> None:
+        await asyncio.to_thread(folders.remove, session)
+        await search.forget(session)
+
+    return Ports(
+        journal=base.journal,
+        hub=EventHub(note=turn_meter.note),
+        host=LinuxProcessHost(base.home.data_dir / "processes"),
+        threads=threads,
+        registry=ProcessRegistry(),
+        platforms={adapter.platform.name: adapter.platform for adapter in adapters},
+        clock=wall_clock.wall,
+        steady=time.monotonic,
+        pulse=time.monotonic,
+        random=random.random,
+        ids=IdSource(session=new_session_id, turn=_new_turn_id, process=_new_process_id),
+        erase=erase,
+        redact=redacted,
+    )
+
+
+def _operations(
+    base: Foundation,
+    system: ActorSystem,
+    agent: AgentParts,
+    *,
+    search: SearchService,
+    sandbox: SandboxOpener,
+    retention: SessionRetention,
+    turn_meter: TurnMeter,
+    loop_lag: LoopLag,
+) -> DaemonOperations:
+    return DaemonOperations(
+        engine=base.engine,
+        journal=base.journal,
+        children=system.children,
+        verify=partial(verify, base.home.store_dir),
+        notifier=Notifier.from_environ(base.environ),
+        stop=base.stop,
+        facts=base.facts,
+        turns=agent.runner.counts,
+        model_health=agent.health.facts,
+        search=search,
+        retention=retention,
+        turn_meter=turn_meter,
+        loop_lag=loop_lag,
+        processes=system.processes,
+        clock=system.ports.clock,
+        check_config=partial(preflight, base.home, base.environ),
+        sandbox=sandbox.status,
+    )
+
+
+def _commands(
+    base: Foundation, system: ActorSystem, agent: AgentParts, operations: DaemonOperations, folders: Folders
+) -> CommandService:
+    return CommandService(
+        system.sessions,
+        new_turn_id=system.ports.ids.turn,
+        clock=system.ports.clock,
+        models=agent.runner.model_names,
+        personalities=lambda: tuple(PERSONALITIES),
+        context_window=agent.context_window,
+        processes=system.processes,
+        restart=operations.request_restart,
+        prompt_files=TrustedPromptFiles(base.config, base.home, folders),
+    )
+
+
+def _new_turn_id() -> TurnId:
+    return TurnId(secrets.token_hex(12))
+
+
+def _new_process_id() -> str:
+    return f"proc_{secrets.token_hex(6)}"

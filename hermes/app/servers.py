@@ -1,0 +1,77 @@
+"""HTTP servers of a daemon: the admin socket, and the API if it is enabled."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from hermes.app.factories.api_files import make_file_shelf, make_input_parts
+from hermes.app.os_process import connections_within
+from hermes.config.trust import WorkingDirectories
+from hermes.services.keys import KeyService
+
+if TYPE_CHECKING:
+    from hermes.adapters.openai_api.server import ApiServer, ApiSettings
+    from hermes.app.foundation import Foundation
+    from hermes.app.parts import DaemonParts
+    from hermes.config.settings import Config
+
+_GRACE_S = 1.0
+
+
+def import_servers() -> None:
+    """Import the servers: aiohttp takes longer than everything else together. For a thread, while the store opens."""
+    import hermes.adapters.admin.server  # noqa: PLC0415
+    import hermes.adapters.openai_api.server  # noqa: F401, PLC0415
+
+
+async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> ApiServer | None:
+    """Start the servers; `stack` stops them. Returns the API server, if there is one."""
+    await base.import_of_servers
+    from hermes.adapters.admin.server import AdminServer  # noqa: PLC0415 - slow, see `import_servers`
+    from hermes.adapters.openai_api.server import ApiServer  # noqa: PLC0415
+
+    system = parts.system
+    ports: dict[str, Any] = {
+        "sessions": system.sessions,
+        "commands": parts.commands,
+        "hub": system.ports.hub,
+        "operations": parts.operations,
+        "processes": system.processes,
+        "new_turn_id": system.ports.ids.turn,
+        "clock": system.ports.clock,
+        "keys": KeyService(system.sessions, system.ports.clock),
+        "search": parts.search,
+        "files": (shelf := make_file_shelf(base.config, base.home)),
+        "inputs": make_input_parts(base.config, base.home, shelf, parts.sandbox),
+    }
+    own = (base.home.data_dir, base.home.config_file.parent)
+    workdirs = WorkingDirectories(folder_of=parts.folders.path, own=own)
+    admin = AdminServer(base.home.socket, chat_services=system.chat, workdirs=workdirs, **ports)
+    await admin.start()
+    stack.push_async_callback(admin.stop, _GRACE_S)
+    if base.stop.embedded or not base.config.api.enabled:
+        return None
+    api = ApiServer(_api_settings(base.config, base.api_key.reveal()), **ports)
+    await api.start()
+    stack.push_async_callback(api.stop, _GRACE_S)
+    base.facts["address"] = api.address
+    return api
+
+
+def _api_settings(config: Config, key: str) -> ApiSettings:
+    from hermes.adapters.openai_api.server import ApiSettings  # noqa: PLC0415 - slow, see `import_servers`
+
+    return ApiSettings(
+        host=config.api.host,
+        port=config.api.port,
+        key=key,
+        cors_origins=config.api.cors_origins,
+        allowed_hosts=config.api.allowed_hosts,
+        max_body_bytes=config.api.max_body_bytes,
+        max_connections=connections_within(config.api.max_connections),
+        max_connections_per_peer=config.api.max_connections_per_peer,
+        header_timeout_s=config.api.header_timeout_s,
+        body_timeout_s=config.api.body_timeout_s,
+        allow_yolo=config.api.allow_yolo,
+    )
