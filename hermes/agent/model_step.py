@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.accounting import costed
 from hermes.agent.chat_message import MEDIA_TOKENS, encode, read, total_tokens
+from hermes.agent.client_tools import ClientTools, client_tools, handed_calls, model_options
 from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.image_policy import ImagePolicy, ShownMessages, sees
 from hermes.agent.ledger import Ledger
@@ -36,6 +37,7 @@ from hermes.tools.tool import ToolContext
 if TYPE_CHECKING:
     from hermes.tools.registry import Toolbox
 
+_NOTHING = EncodedMessage(b"")
 BYTES_PER_TOKEN = 4  # of text and JSON
 TURNS_REMEMBERED = 1000
 
@@ -98,7 +100,9 @@ class ModelStep:
         choice = self.settings.choice(job.preferences.model, job.chat)
         chain = models.chain_for(choice)
         chosen, wanted_name = _chosen(choice, chain)
-        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform, job.role), wanted_name)
+        client = client_tools(job.options)
+        tools = client.offered(workshop.toolbox.schemas(job.platform, job.role), first=not job.replies)
+        request = self._request(job, prompt, tools, wanted_name)
         size_bytes = sum(map(len, request.messages)) + len(request.tools)
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
@@ -121,7 +125,7 @@ class ModelStep:
         proposed = NOTHING
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
-            proposed = await self._proposed(job, reply, workshop.toolbox, folder)
+            proposed = await self._proposed(job, reply, workshop.toolbox, folder, client)
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
@@ -141,7 +145,9 @@ class ModelStep:
             if len(self._moved) > TURNS_REMEMBERED:  # stopped turns do not remove their entry
                 del self._moved[next(iter(self._moved))]
 
-    async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, folder: Path) -> Proposed:
+    async def _proposed(
+        self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, folder: Path, client: ClientTools
+    ) -> Proposed:
         context = ToolContext(
             session=job.session,
             turn=job.turn,
@@ -154,8 +160,8 @@ class ModelStep:
         tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
         cut = reply.done.finish_reason == "length"
         if is_quick(tool_calls, toolbox, job.platform, job.role):
-            return propose_all(tool_calls, toolbox, context, cut=cut)
-        return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
+            return propose_all(tool_calls, toolbox, context, cut=cut, client=client)
+        return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut, client=client)
 
     async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int, window: int) -> bool:
         """Return whether the request exceeds the window. Count tokens only if it has many bytes."""
@@ -167,11 +173,12 @@ class ModelStep:
         messages = [with_instructions(prompt, job.instructions), *job.messages]
         if job.last:
             messages.append(encode({"role": "user", "content": step_limit(self.settings.max_replies)}))
+        offers = not job.last and len(tools) > len(b"[]")
         return ModelRequest(
             session=job.session,
             messages=messages,
-            options=job.options,
-            tools=b"" if job.last else tools,
+            options=model_options(job.options, tools=offers, first=not job.replies),
+            tools=tools if offers else b"",
             model=model,
             reasoning=job.preferences.reasoning or self.settings.reasoning,
         )
@@ -207,14 +214,16 @@ class ModelStep:
         usage = costed(reply.done.usage, terms.price)
         self._ledger.add(usage, guest=_guest(job))
         text = reply.text or (
-            "" if proposed.calls else f"Stopped after {self.settings.max_replies} steps without an answer."
+            ""
+            if proposed.calls or proposed.handed
+            else f"Stopped after {self.settings.max_replies} steps without an answer."
         )
         tokens = usage.prompt_tokens + usage.completion_tokens or (size_bytes + len(text)) // BYTES_PER_TOKEN
         return ModelReport(
             turn=job.turn,
             attempt=job.attempt,
             replies=job.replies,
-            message=_assistant(text, proposed.messages, reply.reasoning),
+            message=_assistant(text, proposed.messages or proposed.handed, reply.reasoning),
             text=text,
             model=reply.done.model,
             finish_reason="length" if job.last else reply.done.finish_reason,
@@ -223,6 +232,10 @@ class ModelStep:
             context_tokens=tokens,
             context_full=self.settings.compress and self._is_full(tokens, terms.context_window),
             waited_s=reply.waited_s,
+            handed=handed_calls(proposed.handed),
+            handed_message=_assistant("", proposed.handed, Reasoning())
+            if proposed.calls and proposed.handed
+            else _NOTHING,
         )
 
     def _is_full(self, tokens: int, window: int) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
+from hermes.agent.client_tools import ALL, ClientTools
 from hermes.domain.access.question import is_long, whole_question
 from hermes.domain.access.role import Role
 from hermes.domain.tool_call import Call, Verdict
@@ -54,6 +55,7 @@ class Proposed:
 
     calls: tuple[Call, ...] = ()
     messages: tuple[dict[str, Any], ...] = ()
+    handed: tuple[dict[str, Any], ...] = ()  # calls that the client runs
 
 
 NOTHING = Proposed()
@@ -68,20 +70,37 @@ def is_quick(tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, platform
 
 
 def propose_all(
-    tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, context: ToolContext, *, cut: bool
+    tool_calls: Sequence[Mapping[str, Any]],
+    toolbox: Toolbox,
+    context: ToolContext,
+    *,
+    cut: bool,
+    client: ClientTools = ALL,
 ) -> Proposed:
     """Check all calls. Blocking unless `is_quick`: gates read the disk. `cut`: the answer was too long."""
-    calls, messages = [], []
+    calls, messages, handed = [], [], []
     for number, tool_call in enumerate(tool_calls, 1):
-        whole = _is_object(tool_call["function"]["arguments"])
-        call = propose(tool_call, toolbox, context)
+        arguments = tool_call["function"]["arguments"]
+        whole = _is_object(arguments)
+        if tool_call["function"]["name"] in client.names and (whole or not arguments.strip()):
+            handed.append(_storable(tool_call, whole=whole))
+            continue
+        call = _proposed(tool_call, toolbox, context, client)
         if cut and number == len(tool_calls) and not whole:
             call = replace(call, problem=CUT_OFF.format(call.name))
-        elif not whole and not call.problem and tool_call["function"]["arguments"].strip():
+        elif not whole and not call.problem and arguments.strip():
             call = replace(call, problem=f"{call.name} was not run: the arguments are not a valid JSON object")
         calls.append(call)
         messages.append(_storable(tool_call, whole=whole))
-    return Proposed(calls=tuple(calls), messages=tuple(messages))
+    return Proposed(calls=tuple(calls), messages=tuple(messages), handed=tuple(handed))
+
+
+def _proposed(tool_call: Mapping[str, Any], toolbox: Toolbox, context: ToolContext, client: ClientTools) -> Call:
+    name = str(tool_call["function"]["name"])
+    if not client.hides(name):
+        return propose(tool_call, toolbox, context)
+    problem = "" if name in client.names else f"There is no tool {name} in this turn."
+    return Call(id=tool_call["id"], name=name[:80], summary=name[:80], problem=problem)
 
 
 def propose(tool_call: Mapping[str, Any], toolbox: Toolbox, context: ToolContext) -> Call:

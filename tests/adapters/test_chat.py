@@ -74,7 +74,7 @@ async def test_notice_of_the_session_service_is_in_the_answer(
 
 
 OTHERS = "ignored: the stored session is the history."
-TOOLS = "The request's tools were ignored: tools run on the server."
+TOOLS = "Tools of these types were ignored: web_search."
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,13 @@ TOOLS = "The request's tools were ignored: tools run on the server."
         ({"earlier": 3}, True, f"3 earlier messages of this request were {OTHERS}"),
         ({"earlier": 1}, True, f"1 earlier message of this request was {OTHERS}"),
         ({"earlier": 3}, False, None),
-        ({"tools": [{}]}, False, TOOLS),
-        ({"functions": [{}]}, True, TOOLS),
+        ({"tools": [{"type": "web_search"}]}, False, TOOLS),
         ({"tools": []}, True, None),
-        ({"earlier": 1, "tools": [{}]}, True, f"1 earlier message of this request was {OTHERS} {TOOLS}"),
+        (
+            {"earlier": 1, "tools": [{"type": "web_search"}]},
+            True,
+            f"1 earlier message of this request was {OTHERS} {TOOLS}",
+        ),
     ],
 )
 async def test_what_was_not_taken_is_said(
@@ -183,7 +186,8 @@ async def test_valid_options_go_to_the_model_and_unknown_fields_nowhere(
         "user": "ann",
     }
     status, _, _ = await chat(
-        client, ask(**options, stop="END", tools=[{}], logit_bias={"1": 2}, n=1, frequency_penalty=None)
+        client,
+        ask(**options, stop="END", tools=[{"type": "web_search"}], logit_bias={"1": 2}, n=1, frequency_penalty=None),
     )
     assert status == 200
     assert json.loads(world.desk.submitted[0].options) == {**options, "stop": ["END"]}

@@ -125,7 +125,5 @@ class Chat:
 
 
 def _with_notices(receipt: Receipt, chat: ChatRequest, intake: Intake) -> Receipt:
-    notices = [receipt.notice, intake.ignored(receipt)]
-    if chat.has_tools:
-        notices.append("The request's tools were ignored: tools run on the server.")
+    notices = (receipt.notice, intake.ignored(receipt), chat.notice)
     return replace(receipt, notice=" ".join(filter(None, notices)))

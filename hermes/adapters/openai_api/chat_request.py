@@ -11,11 +11,12 @@ from typing import Any
 
 from hermes.adapters.http.field import boolean, encode, filled_text, given, number, refuse, text, whole
 from hermes.adapters.openai_api.turns.conversation_input import ConversationInput, split
+from hermes.adapters.openai_api.turns.tool_wish import read_tools
 from hermes.domain.media.reference import content_of, named_by
 from hermes.domain.values import dataclass
 
 MAX_MESSAGES = 2_000
-MAXOPTIONS_BYTES = 64 << 10
+MAXOPTIONS_BYTES = 256 << 10
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -27,21 +28,24 @@ class ChatRequest:
     user: str
     stream: bool
     include_usage: bool
-    has_tools: bool
+    notice: str
 
 
 def parse_chat_request(body: Any) -> ChatRequest:
     body = given(body)
     _choices(body.get("n", 1), "n")
+    model = filled_text(body.get("model"), "model")
     options = {name: check(body[name], name) for name, check in OPTIONS.items() if name in body}
+    tools = read_tools(body, model)
+    ours = {"hermes": tools.kept} if tools.kept else {}
     return ChatRequest(
-        model=filled_text(body.get("model"), "model"),
+        model=model,
         given=split(read_messages(body.get("messages"), "messages"), "messages"),
-        options=small(encode(options, "options")),
+        options=small(encode({**options, **tools.options, **ours}, "options")),
         user=options.get("user", ""),
         stream=boolean(body.get("stream", False), "stream"),
         include_usage=_include_usage(body.get("stream_options", {})),
-        has_tools=bool(body.get("tools") or body.get("functions")),
+        notice=tools.notice,
     )
 
 

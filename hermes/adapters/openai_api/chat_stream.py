@@ -43,6 +43,8 @@ class ChatStream:
         self._completion = completion = replace(self._completion, session=answer.session)
         if rest := self._watch.spoken.rest(answer.text):
             await self._stream.send(completion.text_chunk(rest))
+        if answer.calls:
+            await self._stream.send(completion.calls_chunk(answer.calls))
         await self._stream.send(completion.finish_chunk(answer))
         await self._stream.send(completion.session_event(), event="hermes.session")
         if include_usage:  # last: client libraries keep the usage of the last chunk

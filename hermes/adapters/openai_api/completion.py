@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.turns import pending
 from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import SessionId
 from hermes.domain.submission import Receipt
+from hermes.domain.tool_call import ClientCall
 from hermes.domain.usage import Usage
 from hermes.domain.values import dataclass
 
@@ -20,7 +23,11 @@ class ChatCompletion:
     model: str
 
     def whole(self, answer: TurnAnswered) -> JsonObject:
-        return self._answer(answer.text, answer.finish_reason, answer.usage, answer.reasoning)
+        whole = self._answer(answer.text, answer.finish_reason, answer.usage, answer.reasoning)
+        if answer.calls:
+            message = whole["choices"][0]["message"]
+            message |= {"content": answer.text or None, "tool_calls": list(map(_call, answer.calls))}
+        return whole
 
     def waiting(self, asked: CallAsked) -> JsonObject:
         """Build an answer with the open question, because the turn waits for a person."""
@@ -38,6 +45,9 @@ class ChatCompletion:
 
     def reasoning_chunk(self, text: str) -> JsonObject:
         return self._chunk({"reasoning_content": text})
+
+    def calls_chunk(self, calls: Sequence[ClientCall]) -> JsonObject:
+        return self._chunk({"tool_calls": [{"index": n, **_call(call)} for n, call in enumerate(calls)]})
 
     def finish_chunk(self, answer: TurnAnswered) -> JsonObject:
         return {**self._chunk({}, answer.finish_reason), "hermes": self._hermes()}
@@ -78,6 +88,10 @@ class ChatCompletion:
 
     def _ids(self) -> JsonObject:
         return {"session_id": self.session, "turn_id": self.receipt.turn}
+
+
+def _call(call: ClientCall) -> JsonObject:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _usage(usage: Usage) -> JsonObject:

@@ -9,8 +9,9 @@ from aiohttp import web
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.problem import Problem, ProblemError
 from hermes.adapters.http.service import Service, json_response
+from hermes.adapters.openai_api.turns.tool_wish import NO_TOOLS_MODEL
 
-ALIASES = ("hermes", "hermes-agent", "default")  # accepted besides the listed names
+ALIASES = ("hermes", "hermes-agent", "default", NO_TOOLS_MODEL)  # accepted besides the listed names
 
 
 def check_model(name: str, known: Sequence[str]) -> None:

@@ -21,6 +21,8 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
     lines = [_phase(session, now, alive=alive)]
     if (asked := open_question(session)) is not None:
         lines.append(_ways(session, asked))
+    if session.handed:
+        lines.append(_client_calls(session))
     if session.turn is not None and session.turn.role is not None:
         lines.append(f"The turn is that of {who_wants(session.turn)}.")
     if session.parent is not None:
@@ -56,6 +58,11 @@ def _ways(session: Session, asked: Question) -> str:
         )
     choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
     return f"To let it go on: `hermes answer {session.id} TEXT`{choices}."
+
+
+def _client_calls(session: Session) -> str:
+    names = ", ".join(f"{call.name} ({call.id})" for call in session.handed)
+    return f"Its client runs {names} and sends the results. Any other message ends these calls without a result."
 
 
 def _cut(command: str) -> str:

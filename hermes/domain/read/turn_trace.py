@@ -143,8 +143,12 @@ class _Walk:
         self._state = TraceState.INTERRUPTED
 
     def finished(self, record: TurnFinished) -> None:
-        self._thought(record.at, f"{record.model}: the answer", record.usage, record.waited_s)
-        self._step(record.at, "answered", "" if record.finish_reason == "stop" else record.finish_reason)
+        names = ", ".join(call.name for call in record.handed)
+        if not names or record.usage != Usage():  # else the calls came with an answer that is shown before
+            answer = f"calls for the client: {names}" if names else "the answer"
+            self._thought(record.at, f"{record.model}: {answer}", record.usage, record.waited_s)
+        ended = f"the client runs {names}" if names else record.finish_reason
+        self._step(record.at, "answered", "" if ended == "stop" else ended)
         self._end(record.at, TraceState.ANSWERED)
 
     def failed(self, record: TurnFailed) -> None:

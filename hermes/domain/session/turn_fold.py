@@ -89,8 +89,11 @@ def merged(session: Session, record: Merged) -> Session:
 
 
 def turn_finished(session: Session, record: TurnFinished) -> Session:
+    ended = _without(session, record.turn)
+    if record.handed and ended.phase == Phase.IDLE:
+        ended = replace(ended, reason="the client runs tools of its own")
     return replace(
-        _without(session, record.turn),
+        ended,
         turns=session.turns + 1,
         messages=session.messages + 1,
         usage=session.usage + record.usage,

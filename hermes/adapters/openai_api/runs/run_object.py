@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hermes.adapters.http import problem
 from hermes.adapters.http.presentation import JsonObject, plain
@@ -16,7 +17,6 @@ from hermes.adapters.openai_api.turns.turn_view import (
     received_in,
     said,
     status_of,
-    text_of,
     usage_of,
 )
 from hermes.domain.events import CallAsked, TurnGaveUp
@@ -56,7 +56,8 @@ class RunObject:
             "turn_id": self.turn,
             "created_at": received.at if received is not None else None,
             "ended_at": end.at if end is not None else None,
-            "output": text_of(end.message) if isinstance(end, TurnFinished) else None,
+            "output": said(end.message)[0] if isinstance(end, TurnFinished) else None,
+            "tool_calls": _client_calls(end) if isinstance(end, TurnFinished) else [],
             "usage": plain(usage_of(self.records)),
             "error": error_of(failure) if failure is not None else None,
             "pending": pending.field(self.asked) if self.asked is not None else None,
@@ -113,12 +114,12 @@ def _of_record(update: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None
             return "run.interrupted", {"reason": cut.reason}
         case ModelReplied() as replied:
             text, calls = said(replied.message)
-            asked = [{"call_id": call["id"], **call["function"]} for call in calls]
-            return "message.completed", {"text": text, "tool_calls": asked}
+            return "message.completed", {"text": text, "tool_calls": _shown(calls)}
         case TurnFinished() as end:
             usage = plain(usage_of(so_far))
             return "run.completed", {
-                "output": text_of(end.message),
+                "output": said(end.message)[0],
+                "tool_calls": _client_calls(end),
                 "finish_reason": end.finish_reason,
                 "usage": usage,
             }
@@ -126,6 +127,15 @@ def _of_record(update: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None
             return _failed(end.failure)
         case record:
             return turn_event.of_record(record, update.session, calls_of(so_far))
+
+
+def _client_calls(end: TurnFinished) -> list[JsonObject]:
+    """Return the calls that the client runs."""
+    return _shown(said(end.message)[1])
+
+
+def _shown(calls: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
+    return [{"call_id": call["id"], **call["function"]} for call in calls]
 
 
 def _failed(failure: Failure) -> Named:

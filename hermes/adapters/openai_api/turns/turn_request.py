@@ -22,6 +22,7 @@ from hermes.adapters.openai_api.responses.input_items import (
 )
 from hermes.adapters.openai_api.turns.conversation_input import ConversationInput, split
 from hermes.adapters.openai_api.turns.session_choice import one_session
+from hermes.adapters.openai_api.turns.tool_wish import read_tools
 from hermes.domain.ids import SessionId
 from hermes.domain.values import dataclass
 
@@ -64,6 +65,12 @@ class ConversationReference(Fields):
     id: SessionIdText
 
 
+class HermesWish(Fields):
+    """Wishes of clients that know Hermes. `tools`: those of the server that the model gets, or "none"."""
+
+    tools: Literal["none"] | list[Text] | None = None
+
+
 class TurnFields(Fields):
     """Fields that responses and runs share."""
 
@@ -79,6 +86,9 @@ class TurnFields(Fields):
     text: TextWish | None = None
     user: Text | None = None
     tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    hermes: HermesWish | None = None
 
 
 class RunRequest(TurnFields):
@@ -98,8 +108,6 @@ class ResponseRequest(TurnFields):
     store: bool | None = None
     include: list[Text] | None = None
     truncation: Literal["auto", "disabled"] | None = None
-    parallel_tool_calls: bool | None = None
-    tool_choice: Any = None
     max_tool_calls: Unsupported = None
     prompt: Unsupported = None
     top_logprobs: Annotated[int, Meta(ge=0, le=0)] | None = None
@@ -148,14 +156,15 @@ def turn_request(
 ) -> TurnRequest:
     """Build the turn. `stored` has the items that the input refers to, by id."""
     model = asked.model or default_model
-    options = {**_options(asked), "hermes": _kept(asked, model)}
+    tools = read_tools(body, model)
+    options = {**_options(asked), **tools.options, "hermes": {**_kept(asked, model), **tools.kept}}
     return TurnRequest(
         model=model,
         given=_input(asked, stored),
         options=small(encode(options, "metadata"), more=len(asked.instructions or "") * 4),
         user=asked.user or "",
         session=session_of(asked),
-        notice=" ".join(_notices(asked, unknown_fields(body, type(asked)))),
+        notice=" ".join(filter(None, (tools.notice, *_notices(asked, unknown_fields(body, type(asked)))))),
     )
 
 
@@ -220,8 +229,6 @@ def _kept(asked: ResponseRequest | RunRequest, model: str) -> dict[str, Any]:
 
 def _notices(asked: ResponseRequest | RunRequest, unknown: list[str]) -> list[str]:
     said = []
-    if asked.tools:
-        said.append("The request's tools were ignored: tools run on the server.")
     if asked.reasoning and asked.reasoning.summary:
         said.append("reasoning.summary was ignored: there are no summaries.")
     if isinstance(asked, ResponseRequest) and asked.truncation == "disabled":

@@ -1,0 +1,129 @@
+"""Calls that the client runs: the turn ends with them, and the next message brings results or ends them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermes.domain.errors import BadInputError
+from hermes.domain.events import TurnAnswered
+from hermes.domain.ids import TurnId
+from hermes.domain.message import EncodedMessage
+from hermes.domain.records import MessageReceived, ToolFinished, TurnFinished, TurnStarted
+from hermes.domain.session.jobs import ModelReport, ToolReport
+from hermes.domain.session.machine import open_work, step
+from hermes.domain.session.protocol import ModelCallWork, Publish, Refuse, Step
+from hermes.domain.session.state import Phase, Session
+from hermes.domain.source import Source
+from hermes.domain.submission import Submission
+from hermes.domain.tool_call import Call, CallOutcome, CallState
+from tests.support.fakes import a_session
+
+API = Source(platform="api")
+HANDED = Call(id="x", name="weather", state=CallState.HANDED)
+
+
+def message(**fields: Any) -> EncodedMessage:
+    return EncodedMessage(json.dumps(fields).encode())
+
+
+def asked(*names: str) -> EncodedMessage:
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in names]
+    return message(role="assistant", content=None, tool_calls=calls)
+
+
+def submitted(turn: str, *messages: EncodedMessage, **fields: Any) -> Submission:
+    return Submission(turn=TurnId(turn), messages=messages, source=API, **fields)
+
+
+def running(turn: str = "t1") -> Session:
+    fresh = replace(a_session("s"), messages=0)
+    return step(fresh, submitted(turn, message(role="user", content="weather?")), 1.0).session
+
+
+def replied(session: Session, *, calls: tuple[Call, ...] = ()) -> Step:
+    assert session.turn is not None
+    report = ModelReport(
+        turn=session.turn.id,
+        attempt=session.turn.attempt,
+        replies=session.turn.replies,
+        message=asked("own") if calls else asked("x"),
+        model="m",
+        finish_reason="tool_calls",
+        calls=calls,
+        handed=(HANDED,),
+        handed_message=asked("x") if calls else EncodedMessage(b""),
+    )
+    return step(session, report, 2.0)
+
+
+def answers(done: Step) -> list[TurnAnswered]:
+    return [e.event for e in done.effects if isinstance(e, Publish) and isinstance(e.event, TurnAnswered)]
+
+
+def test_the_turn_ends_with_the_calls_and_the_session_remembers_them() -> None:
+    done = replied(running())
+    assert [type(record) for record in done.records] == [TurnFinished]
+    assert (done.session.phase, done.session.turn, done.session.handed) == (Phase.IDLE, None, (HANDED,))
+    [answer] = answers(done)
+    assert (answer.finish_reason, [call.id for call in answer.calls]) == ("tool_calls", ["x"])
+
+
+def test_own_calls_of_the_same_answer_run_first() -> None:
+    own = Call(id="own", name="own")
+    waiting = replied(running(), calls=(own,))
+    assert waiting.session.phase is Phase.RUNNING
+    assert not answers(waiting)
+    turn = waiting.session.turn
+    assert turn is not None
+    report = ToolReport(
+        turn=turn.id,
+        attempt=turn.attempt,
+        call="own",
+        message=message(role="tool", tool_call_id="own", content="done"),
+        outcome=CallOutcome.OK,
+        took_s=0.1,
+    )
+    done = step(waiting.session, report, 3.0)
+    assert [type(record) for record in done.records] == [ToolFinished, TurnFinished]
+    assert done.session.handed == (HANDED,)
+
+
+def test_results_start_a_turn_without_closing_anything() -> None:
+    session = replied(running()).session
+    result = message(role="tool", tool_call_id="x", content="sunny")
+    done = step(session, submitted("t2", result, results=("x",)), 3.0)
+    assert [type(record) for record in done.records] == [MessageReceived, TurnStarted]
+    assert done.session.handed == ()
+    assert isinstance(open_work(done.session)[0], ModelCallWork)
+
+
+def test_any_other_message_ends_the_calls_without_a_result() -> None:
+    session = replied(running()).session
+    done = step(session, submitted("t2", message(role="user", content="never mind")), 3.0)
+    closed = done.records[1]
+    assert isinstance(closed, ToolFinished)
+    assert (closed.call, closed.outcome, done.session.handed) == ("x", CallOutcome.NO_RESULT, ())
+
+
+@pytest.mark.parametrize("results", [("other",), ("x", "other")])
+def test_results_that_nothing_waits_for_are_refused(results: tuple[str, ...]) -> None:
+    session = replied(running()).session
+    refused = step(session, submitted("t2", *(asked("x") for _ in results), results=results), 3.0)
+    [effect] = refused.effects
+    assert isinstance(effect, Refuse)
+    assert isinstance(effect.error, BadInputError)
+    assert effect.error.code == "call_not_waiting"
+    assert not refused.records
+
+
+def test_results_open_a_session_of_their_own_history() -> None:
+    fresh = replace(a_session("s"), messages=0)
+    result = message(role="tool", tool_call_id="y", content="fog")
+    done = step(fresh, submitted("t1", result, opening=(asked("y"),), results=("y",)), 1.0)
+    received = done.records[0]
+    assert isinstance(received, MessageReceived)
+    assert len(received.messages) == 2
