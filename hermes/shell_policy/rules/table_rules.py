@@ -23,20 +23,23 @@ _GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class RuleRow:
+    """A finding about a program, if all tests hold."""
+
     finding: Finding
     tests: tuple[_Test, ...]
 
 
 def blocked_by_table(case: Case) -> Iterator[Finding]:
-    yield from _findings(_BLOCKED, case)
+    yield from find_rules(_BLOCKED, case)
 
 
 def asked_by_table(case: Case) -> Iterator[Finding]:
-    yield from _findings(_ASKED, case)
+    yield from find_rules(_ASKED, case)
 
 
-def _findings(table: dict[str, list[_Row]], case: Case) -> Iterator[Finding]:
+def find_rules(table: dict[str, list[RuleRow]], case: Case) -> Iterator[Finding]:
+    """Yield the findings of a table about a command."""
     found = _VERSIONED.fullmatch(case.name)
     for row in table.get(case.name, table.get(found[1] or found[2], ()) if found else ()):
         if all(test(case) for test in row.tests):
@@ -112,8 +115,9 @@ def _verb_condition(operand: str) -> _Test:
     return lambda case: any(map(holds, _verbs(case)))
 
 
-def _parse(text: str) -> dict[str, list[_Row]]:
-    table: dict[str, list[_Row]] = {}
+def parse_table(text: str) -> dict[str, list[RuleRow]]:
+    """Return the rows of a table by program. Raises ValueError or re.error for a malformed entry."""
+    table: dict[str, list[RuleRow]] = {}
     finding = Finding(rule="", why="")
     for entry in entries(text):
         if header := _HEADER.fullmatch(entry):
@@ -121,11 +125,11 @@ def _parse(text: str) -> dict[str, list[_Row]]:
         elif parts := _ENTRY.fullmatch(entry):
             tests = tuple(map(_condition, parts[2].split(" & "))) if parts[2] else (_is_used,)
             for name in parts[1].split():
-                table.setdefault(name, []).append(_Row(finding=finding, tests=tests))
+                table.setdefault(name, []).append(RuleRow(finding=finding, tests=tests))
         else:
             raise ValueError(entry)
     return table
 
 
-_ASKED = _parse(ASKED)
-_BLOCKED = _parse(BLOCKED)
+_ASKED = parse_table(ASKED)
+_BLOCKED = parse_table(BLOCKED)
