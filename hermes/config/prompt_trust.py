@@ -7,13 +7,13 @@ its approval. A file of approvals that cannot be read approves nothing. All func
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from hermes.domain.access.prompt_file import DIGEST_CHARS, PromptFile, digest_of
 from hermes.domain.errors import BadInputError
 from hermes.domain.values import dataclass
+from hermes.system.durable_file import replace_file
 
 FILE_NAME = "trusted_prompts.json"
 CHANGED = "prompt_file_changed"  # error code
@@ -81,10 +81,4 @@ class TrustedPrompts:
 
     def _write(self, trusted: dict[str, str]) -> None:
         text = json.dumps({"version": _VERSION, "trusted": trusted}, indent=1, sort_keys=True)
-        fresh = self._file.with_name(f"{FILE_NAME}.new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._file)
+        replace_file(self._file, text + "\n")

@@ -5,7 +5,6 @@ The file is whole at every moment: a crash leaves the old one or the new one. Li
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from hermes.config.editor import with_settings, without_setting
@@ -15,7 +14,7 @@ from hermes.config.schema import RETIRED, Value
 from hermes.config.settings import SETTINGS, Setting
 from hermes.domain.errors import ConfigError
 from hermes.domain.values import dataclass
-from hermes.system.durable_file import sync_directory
+from hermes.system.durable_file import replace_file, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,12 +100,5 @@ def write_private(path: Path, text: str, *, secret: bool = False) -> None:
     """Replace a file atomically. A new file is private; an existing one keeps its mode, unless it holds a secret."""
     path = path.resolve()  # keep the link if it is one
     mode = path.stat().st_mode & 0o777 if path.exists() and not secret else 0o600
-    draft = path.with_name(f"{path.name}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor has no path
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    replace_file(path, text, mode=mode)
     sync_directory(path.parent)

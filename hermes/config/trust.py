@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.values import dataclass
+from hermes.system.durable_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ def read_answers(data_dir: Path) -> dict[str, bool]:
 
 def remember_answer(data_dir: Path, directory: Path, *, trusted: bool) -> None:
     answers = read_answers(data_dir) | {str(directory): trusted}
-    _replace(data_dir / TRUST_FILE, json.dumps({"directories": answers}, indent=2) + "\n")
+    replace_file(data_dir / TRUST_FILE, json.dumps({"directories": answers}, indent=2) + "\n")
 
 
 def forget_answer(data_dir: Path, directory: Path) -> bool | None:
@@ -92,7 +92,7 @@ def forget_answer(data_dir: Path, directory: Path) -> bool | None:
     answers = read_answers(data_dir)
     forgotten = answers.pop(str(directory), None)
     if forgotten is not None:
-        _replace(data_dir / TRUST_FILE, json.dumps({"directories": answers}, indent=2) + "\n")
+        replace_file(data_dir / TRUST_FILE, json.dumps({"directories": answers}, indent=2) + "\n")
     return forgotten
 
 
@@ -111,7 +111,7 @@ def read_workdir(folder: Path) -> str | None:
 
 def write_workdir(folder: Path, path: str) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _replace(folder / _WORKDIR, path)
+    replace_file(folder / _WORKDIR, path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,17 +136,3 @@ class WorkingDirectories:
             raise BadInputError(f"{directory} cannot be a working directory: {explain_unfit(reason)}.", param="path")
         write_workdir(folder, str(directory))
         return str(directory)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a private file atomically."""
-    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise

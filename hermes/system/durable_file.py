@@ -1,4 +1,4 @@
-"""Sync of files and directories to disk, so that they survive a power cut."""
+"""Files and directories that survive a power cut: sync to disk, and atomic replacement."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def sync_file(file: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace_file(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Replace a file atomically, by a private one unless `mode` says otherwise. No reader sees a part of it."""
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.new")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor has no path
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

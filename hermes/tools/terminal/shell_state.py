@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from hermes.domain.values import dataclass
 from hermes.processes.child import ChildLimits, fixed_file, is_bash, limit_commands
+from hermes.system.durable_file import replace_file
 from hermes.tools.tool import ToolError
 
 _FILE: Final = "shell.json"
@@ -85,16 +85,7 @@ def _is_state(cwd: Any, env: Any) -> bool:
 
 def save(folder: Path, state: ShellState) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=folder)  # created with mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"cwd": state.cwd, "env": state.changed}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(folder / _FILE)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_file(folder / _FILE, json.dumps({"cwd": state.cwd, "env": state.changed}))
 
 
 @contextmanager
