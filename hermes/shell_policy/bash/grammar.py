@@ -42,6 +42,7 @@ _ESAC = re.compile(r"esac(?=[ \t\n;&|()<>]|\Z)")
 _TEST_END = re.compile(r"\]\](?=[ \t\n;&|()<>]|\Z)")
 _CASE_END = re.compile(r";;&|;;|;&")
 _APPEND = re.compile(r"(\+?)=")
+_OPERATOR = re.compile(r"&&|\|\||&")
 _TIME_OPTION = re.compile(r"[ \t]+(?:-p|--)(?=[ \t\n])")
 
 
@@ -123,19 +124,13 @@ class BashParser(WordParser):
 
     def _skip_word(self, reserved: re.Match[str]) -> None:
         self._at = reserved.end()
-        while reserved[1] == "time" and (option := _TIME_OPTION.match(self._text, self._at)):
-            self._at = option.end()
+        while reserved[1] == "time" and self._take(_TIME_OPTION):
+            pass
 
     def _operator(self) -> str:
         self._skip_blanks()
-        for operator in ("&&", "||"):
-            if self._text.startswith(operator, self._at):
-                self._at += 2
-                return operator
-        if self._peek() == "&":
-            self._at += 1
-            return "&"
-        return self._peek()
+        found = self._take(_OPERATOR)
+        return found[0] if found else self._peek()
 
     # Commands
 
@@ -161,19 +156,13 @@ class BashParser(WordParser):
                 self._skip_blanks()
                 name = self._word()
                 self._skip_blanks()
-                if found := _BRACKETS.match(self._text, self._at):
-                    self._at = found.end()
+                self._take(_BRACKETS)
                 return self._function(name)
         raise Unparsable(f"there is a {word!r} in an odd place")
 
     def _bracketed(self) -> Command:
-        if self._text.startswith("((", self._at):
-            start = self._at
-            self._at += 2
-            operand = self._arithmetic()
-            if operand is not None:
-                return Compound(kind="((", body=(), words=(operand,), redirects=self._redirects())
-            self._at = start
+        if (operand := self._arithmetic()) is not None:
+            return Compound(kind="((", body=(), words=(operand,), redirects=self._redirects())
         self._at += 1
         body = self._list(frozenset(), paren=True)
         return Compound(kind="(", body=body, redirects=self._redirects())
@@ -182,23 +171,14 @@ class BashParser(WordParser):
         self._skip_blanks()
         words: list[Word] = []
         variable = ""
-        if self._text.startswith("((", self._at):
-            self._at += 2
-            operand = self._arithmetic()
-            if operand is None:
-                raise Unparsable("a loop's arithmetic has no end")
+        if (operand := self._arithmetic()) is not None:
             words.append(operand)
-        else:
-            name = _NAME.match(self._text, self._at)
-            if name is None:
-                raise Unparsable("a loop has no variable")
-            variable, self._at = name[0], name.end()
+        elif name := self._take(_NAME):
+            variable = name[0]
             self._skip_lines()
-            if _IN.match(self._text, self._at):
-                self._at += 2
-                words.extend(self._words())
-            else:
-                words.append((Variable(name="@", quoted=True),))
+            words += self._words() if self._take(_IN) else [(Variable(name="@", quoted=True),)]
+        else:
+            raise Unparsable("a loop has no variable")
         body = self._list(frozenset({"done"}))
         return Compound(kind=kind, body=body, words=tuple(words), variable=variable, redirects=self._redirects())
 
@@ -206,14 +186,12 @@ class BashParser(WordParser):
         self._skip_blanks()
         words = [self._word()]
         self._skip_lines()
-        if not _IN.match(self._text, self._at):
+        if not self._take(_IN):
             raise Unparsable("a case has no 'in'")
-        self._at += 2
         body: list[Pipeline] = []
         while True:
             self._skip_lines()
-            if found := _ESAC.match(self._text, self._at):
-                self._at = found.end()
+            if self._take(_ESAC):
                 return Compound(kind="case", body=tuple(body), words=tuple(words), redirects=self._redirects())
             if self._peek() == "(":
                 self._at += 1
@@ -227,16 +205,14 @@ class BashParser(WordParser):
                     words.append(self._word())
             self._at += 1
             body.extend(self._list(frozenset({"esac"}), case=True))
-            if found := _CASE_END.match(self._text, self._at):
-                self._at = found.end()
+            self._take(_CASE_END)
 
     def _test(self) -> Command:
         """Parse `[[ ... ]]`; only its substitutions matter."""
         words: list[Word] = []
         while True:
             self._skip_lines()
-            if found := _TEST_END.match(self._text, self._at):
-                self._at = found.end()
+            if self._take(_TEST_END):
                 return Compound(kind="[[", body=(), words=tuple(words), redirects=self._redirects())
             if not self._peek():
                 raise Unparsable("a [[ has no end")
@@ -268,13 +244,7 @@ class BashParser(WordParser):
             if not character or character in "\n;&|)" or (character == "#" and self._at_word_start()):
                 break
             if character == "(":
-                if (
-                    len(words) == 1
-                    and not assigned
-                    and not redirects
-                    and (brackets := _BRACKETS.match(self._text, self._at))
-                ):
-                    self._at = brackets.end()
+                if len(words) == 1 and not assigned and not redirects and self._take(_BRACKETS):
                     return self._function(words[0])
                 raise Unparsable("there is a bracket in an odd place")
             if not words and (made := self._assignment()):
@@ -294,16 +264,15 @@ class BashParser(WordParser):
     def _assignment(self) -> Assigned | None:
         start = self._at
         subscript: Word | None = None
-        if found := _SUBSCRIPTED.match(self._text, self._at):
-            self._at = found.end()
+        if found := self._take(_SUBSCRIPTED):
             subscript = self._until("]")
-            equals = _APPEND.match(self._text, self._at)
+            equals = self._take(_APPEND)
             if equals is None:
                 self._at = start
                 return None
-            name, append, self._at = found[1], bool(equals[1]), equals.end()
-        elif found := _ASSIGNMENT.match(self._text, self._at):
-            name, append, self._at = found[1], bool(found[2]), found.end()
+            name, append = found[1], bool(equals[1])
+        elif found := self._take(_ASSIGNMENT):
+            name, append = found[1], bool(found[2])
         else:
             return None
         if self._peek() == "(":

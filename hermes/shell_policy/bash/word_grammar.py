@@ -125,8 +125,7 @@ class WordParser(ABC):
         parts: list[Part] = []
         text, start = self._text, self._at
         while self._at < len(text):
-            if plain := _PLAIN.match(text, self._at):
-                self._at = plain.end()
+            if plain := self._take(_PLAIN):
                 self._add(parts, Literal(text=plain[0]))
                 continue
             character = text[self._at]
@@ -170,8 +169,7 @@ class WordParser(ABC):
     def _double_quoted(self, plain: re.Pattern[str], end: str) -> Word:
         parts: list[Part] = []
         while True:
-            if found := plain.match(self._text, self._at):
-                self._at = found.end()
+            if found := self._take(plain):
                 self._add(parts, Literal(text=found[0], quoted=True))
             character = self._peek()
             self._at += 1
@@ -217,13 +215,8 @@ class WordParser(ABC):
         return Literal(text="$", quoted=quoted)
 
     def _substitution(self, *, quoted: bool) -> Part:
-        start = self._at
-        if self._text.startswith("((", self._at):
-            self._at += 2
-            operand = self._arithmetic()
-            if operand is not None:
-                return Arithmetic(operand=operand)
-            self._at = start
+        if (operand := self._arithmetic()) is not None:
+            return Arithmetic(operand=operand)
         self._at += 1
         return Substitution(body=self._list(frozenset(), paren=True), quoted=quoted)
 
@@ -255,18 +248,16 @@ class WordParser(ABC):
         if self._peek() in {"!", "#"} and text[self._at + 1 : self._at + 2] not in {"}", ""}:
             prefix = self._peek()
             self._at += 1
-        name = _PARAMETER.match(text, self._at)
+        name = self._take(_PARAMETER)
         if name is None:
             raise Unparsable("a ${ has no name")
-        self._at = name.end()
         subscript: Word | None = None
         if self._peek() == "[":
             self._at += 1
             subscript = self._until("]")
         operation = prefix
-        if found := _OPERATION.match(text, self._at):
+        if found := self._take(_OPERATION):
             operation += found[0]
-            self._at = found.end()
         operand = self._until("}", quoted=quoted)
         return Variable(name=name[0], operation=operation, operand=operand, subscript=subscript, quoted=quoted)
 
@@ -277,9 +268,7 @@ class WordParser(ABC):
         while (character := self._peek()) != end:
             if not character:
                 raise Unparsable(f"there is no closing {end!r}")
-            plain = _OPERAND.match(self._text, self._at)
-            if plain:
-                self._at = plain.end()
+            if plain := self._take(_OPERAND):
                 self._add(parts, Literal(text=plain[0]))
                 continue
             self._at += 1
@@ -292,7 +281,11 @@ class WordParser(ABC):
         return tuple(parts)
 
     def _arithmetic(self) -> Word | None:
-        """Parse the parts up to `))`; None if the brackets show nested subshells instead of arithmetic."""
+        """Parse `(( ... ))`; None, with nothing consumed, if there is none or its brackets are nested subshells."""
+        if not self._text.startswith("((", self._at):
+            return None
+        start = self._at
+        self._at += 2
         self._enter()
         parts: list[Part] = []
         open_brackets = 0
@@ -305,6 +298,7 @@ class WordParser(ABC):
             elif character == ")":
                 self._depth -= 1
                 if self._peek() != ")":
+                    self._at = start
                     return None
                 self._at += 1
                 return tuple(parts)
@@ -313,6 +307,12 @@ class WordParser(ABC):
         raise Unparsable("a (( has no end")
 
     # Characters
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Consume what matches here."""
+        if found := pattern.match(self._text, self._at):
+            self._at = found.end()
+        return found
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
@@ -328,15 +328,13 @@ class WordParser(ABC):
         return text
 
     def _ansi_quoted(self) -> str:
-        found = _ANSI_QUOTED.match(self._text, self._at)
+        found = self._take(_ANSI_QUOTED)
         if found is None:
             raise Unparsable("a quote has no end")
-        self._at = found.end()
         return found[1]
 
     def _skip_blanks(self) -> None:
-        if found := _BLANK.match(self._text, self._at):
-            self._at = found.end()
+        self._take(_BLANK)
 
     def _skip_lines(self) -> None:
         while True:
