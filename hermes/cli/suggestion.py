@@ -69,7 +69,9 @@ MEANINGS: Final = {
     ),
     **dict.fromkeys(("tool", "toolset", "toolsets"), "`hermes tools` lists the tools and toggles them"),
     **dict.fromkeys(("self-update", "update", "upgrade"), _UPDATE),
-    **dict.fromkeys(("init", "install", "onboard"), "`hermes setup PLATFORM` sets up a chat; for the rest, " + _EDIT),
+    **dict.fromkeys(
+        ("init", "install", "onboard", "wizard"), "`hermes setup` sets up model, tools, chats and service"
+    ),
     **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),
     **dict.fromkeys(PLATFORMS, _PLATFORMS),
     **dict.fromkeys(("claw", "cron", "mcp", "memory", "migrate", "plugins", "skill", "skills"), _ABSENT),

@@ -129,9 +129,9 @@ def test_terminal_setup_hides_tokens_and_allows_a_second_try(server: TelegramSer
     os.close(child)
     said = ""
     for prompt, line in (("Bot token", "hunter2"), ("Bot token", TOKEN), ("Id:", "7")):
-        said += _until(parent, prompt)
+        said += until_shown(parent, prompt)
         os.write(parent, f"{line}\n".encode())
-    said += _until(parent, "Next: run")
+    said += until_shown(parent, "Next: run")
     assert process.wait(20) == 0
     os.close(parent)
     assert "this is not a bot token" in said
@@ -177,7 +177,7 @@ def test_missing_package_is_reported_first(
     assert told.index("pip install") < told.index("Bot token")
 
 
-def _until(descriptor: int, text: str) -> str:
+def until_shown(descriptor: int, text: str) -> str:
     said = b""
     while text.encode() not in said:
         said += os.read(descriptor, 4096)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes.domain.read.reader import Reader
 
-_PRIVATE = ("api.key", "admin.token", "service.env", "backup.key", "telegram.token", "slack.token")
+_PRIVATE = ("api.key", "admin.token", "service.env", "backup.key", "telegram.token", "slack.token", "model.key")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SESSIONS = 200  # newest ones, whose rows are read
 

@@ -1,4 +1,4 @@
-"""`hermes setup`: ask for the tokens of a chat platform, check them there, and write the configuration.
+"""`hermes setup`, and the tokens of a chat platform: ask for them, check them there, write the configuration.
 
 A token is never printed and never in the configuration: it is stored in a file that only its owner can read. Nothing
 is written before the platform has accepted the tokens.
@@ -35,13 +35,23 @@ def add_commands(commands: Commands) -> None:
     setup = commands.add(
         "setup",
         _setup,
-        "Set up a chat platform. Checks the tokens with the platform, stores them in private files and writes the "
-        "configuration. Without a terminal, tokens are read from stdin, one per line.",
-        examples="  hermes setup telegram\n  hermes setup telegram --allow 77 < token.txt\n"
+        "Set up Hermes: model, tools, chat platforms and service, or only one chat platform. Every answer is checked "
+        "before it is written, and nothing is replaced without asking. Without a terminal, the model comes from the "
+        "options and the environment, and the tokens of a platform from stdin, one per line.",
+        examples="  hermes setup\n  hermes setup --non-interactive --provider anthropic --model claude-sonnet-4-5\n"
+        "  hermes setup telegram\n  hermes setup telegram --allow 77 < token.txt\n"
         "  hermes setup slack --transport http",
         json=True,
     )
-    setup.add_argument("platform", choices=tuple(PLATFORMS))
+    setup.add_argument("platform", nargs="?", choices=tuple(PLATFORMS), help="set up only this chat platform")
+    setup.add_argument("--non-interactive", action="store_true", help="ask nothing")
+    setup.add_argument("--provider", default="", metavar="NAME", help="provider of the model (see docs/models.md)")
+    setup.add_argument("--model", default="", metavar="NAME", help="name of the model")
+    setup.add_argument("--api-key-env", default="", metavar="VARIABLE", help="variable with the key of the model")
+    setup.add_argument(
+        "--api-key-file", default="", metavar="FILE", help="file with the key of the model, to be copied"
+    )
+    setup.add_argument("--force", action="store_true", help="replace a model that is set up already")
     setup.add_argument("--allow", action="append", default=[], metavar="ID", help="user who can talk to the bot")
     setup.add_argument(
         "--admin",
@@ -51,7 +61,10 @@ def add_commands(commands: Commands) -> None:
         help="user who can also approve tool calls and restart the daemon",
     )
     setup.add_argument(
-        "--base-url", default="", metavar="URL", help="base URL of the platform's API (default: the official one)"
+        "--base-url",
+        default="",
+        metavar="URL",
+        help="base URL of the model or of the platform's API (default: the official one)",
     )
     setup.add_argument(
         "--transport", choices=("socket", "http"), help="how Slack delivers messages (default: the configured one)"
@@ -60,6 +73,19 @@ def add_commands(commands: Commands) -> None:
 
 
 def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.platform:
+        return _set_up_platform(args, environ)
+    import argparse
+
+    from hermes.cli.setup.wizard import run_wizard
+
+    def set_up_platform(name: str) -> int:
+        return _set_up_platform(argparse.Namespace(**{**vars(args), "platform": name, "base_url": ""}), environ)
+
+    return run_wizard(args, environ, set_up_platform)
+
+
+def _set_up_platform(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.config.editor import with_settings
     from hermes.config.home import Home, prepare
     from hermes.config.loader import check_text, load_config
