@@ -34,6 +34,7 @@ from tests.adapters.conftest import KEY, ApiHarness, Sse, ask, chat, iterate, te
 from tests.support.fakes import a_session
 from tests.support.waiting import until
 
+EVENTS = {"X-Hermes-Events": "1"}
 S, T = SessionId("20270115_080000_00000000"), TurnId("turn-1")
 HERE: dict[str, Any] = {"session": S, "turn": T}
 CALL: dict[str, Any] = {**HERE, "call": "c1"}
@@ -61,7 +62,8 @@ def held(world: ApiHarness) -> ApiHarness:
 
 
 async def streamed(world: ApiHarness, client: aiohttp.ClientSession, *happening: Event) -> list[Sse]:
-    async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
+    """As a client that asked for our events, whose stream stays open while a person is asked."""
+    async with client.post("/v1/chat/completions", json=ask(stream=True), headers=EVENTS) as response:
         incoming = iterate(response)
         received = [await anext(incoming)]
         for event in happening:
@@ -181,7 +183,7 @@ async def test_plain_answer_contains_the_question_and_leaves_the_turn_open(
     (choice,) = body["choices"]
     assert choice["finish_reason"] == "stop"
     assert "rm -rf x" in choice["message"]["content"]
-    assert f"POST /api/sessions/{S}/answer" in choice["message"]["content"]
+    assert choice["message"]["content"].endswith("Reply with yes (this once) or no.")
     assert body["hermes"]["pending"] == {
         "kind": "approval",
         "call_id": "c1",
@@ -202,7 +204,7 @@ async def test_missed_question_is_read_from_the_journal(world: ApiHarness) -> No
     world.desk.sessions[S] = waiting(a_session(S), T, a_call(question="Which?", choices=("a", "b")))
     _, body, _ = await plain
     assert body["hermes"]["pending"]["kind"] == "question"
-    assert "Reply with your answer (a, b)" in body["choices"][0]["message"]["content"]
+    assert "Reply with one of: a, b." in body["choices"][0]["message"]["content"]
 
 
 async def test_repeated_request_gets_the_same_question(held: ApiHarness, client: aiohttp.ClientSession) -> None:
@@ -217,11 +219,11 @@ async def test_repeated_request_gets_the_same_question(held: ApiHarness, client:
     assert headers["X-Hermes-Idempotent-Replay"] == "true"
 
 
-async def test_stream_gets_a_question_once_and_stays_open(world: ApiHarness) -> None:
+async def test_a_stream_with_our_events_gets_a_question_once_and_stays_open(world: ApiHarness) -> None:
     world.desk.words = ()
     world.desk.hold()
     client = await world.client(await world.api(ping_s=0.02))
-    async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
+    async with client.post("/v1/chat/completions", json=ask(stream=True), headers=EVENTS) as response:
         incoming = iterate(response)
         received = [await anext(incoming)]
         world.desk.sessions[S] = waiting(a_session(S), T)
@@ -231,6 +233,22 @@ async def test_stream_gets_a_question_once_and_stays_open(world: ApiHarness) -> 
         world.desk.sessions[S] = a_session(S)
         world.desk.unheld.set()
         received += [event async for event in incoming]
+    assert received[-1].data == "[DONE]"
+
+
+async def test_a_question_ends_the_stream_of_an_ordinary_client(
+    held: ApiHarness, client: aiohttp.ClientSession
+) -> None:
+    async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
+        incoming = iterate(response)
+        received = [await anext(incoming)]
+        held.hub.publish(says("I need this."))
+        held.hub.publish(ASKED)
+        received += [event async for event in incoming]
+    assert text_of(received) == "I need this.\n\nrm -rf x\n\nReply with yes (this once) or no."
+    finish = received[-3].data
+    assert finish["choices"][0]["finish_reason"] == "stop"
+    assert finish["hermes"]["pending"]["call_id"] == "c1"
     assert received[-1].data == "[DONE]"
 
 
@@ -247,7 +265,7 @@ async def test_the_client_library_passes_over_events_it_does_not_know(
     held: ApiHarness, sdk: openai.AsyncOpenAI
 ) -> None:
     stream = await sdk.chat.completions.create(
-        model="hermes", messages=[{"role": "user", "content": "Hi"}], stream=True
+        model="hermes", messages=[{"role": "user", "content": "Hi"}], stream=True, extra_headers=EVENTS
     )
     for event in (ASKED, ANSWERED, BEGAN, ENDED, says("done"), answered("done")):
         held.hub.publish(event)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,3 +198,35 @@ def test_instructions_apply_and_do_not_pile_up() -> None:
         [prompt] = sent({"role": "developer", "content": "Always be kind."})
         assert ("terse" in prompt["content"], prompt["content"].count("kind.")) == (False, 1)
         assert set(roles(daemon, "instructed")) == {"user", "assistant"}
+
+
+# ---------------------------------------------------------------- questions and approvals
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("reply", "ran"), [("yes", True), ("no", False), ("why would you do that?", False)])
+def test_a_client_that_knows_nothing_of_approvals_gives_one_in_words(
+    client: Any, tmp_path: Path, stream: bool, reply: str, ran: bool
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    chat = Chat(client, stream=stream)
+    command = json.dumps({"command": f"rm -rf {victim}"})
+    question = chat.say(f"!tool terminal {command}\n!echo went on")
+    assert "May I run this?" in question
+    assert victim.exists()
+    chat.say(reply)
+    assert victim.exists() is not ran
+    assert len(set(chat.sessions)) == 1
+    assert "went on" in chat.messages[-1]["content"]
+    chat.say("!echo later")
+    assert len(set(chat.sessions)) == 1, "the conversation is found after the answer, too"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_question_of_the_model_is_answered_by_the_next_message(client: Any, stream: bool) -> None:
+    chat = Chat(client, stream=stream)
+    asked = chat.say('!tool clarify {"question": "Which colour?", "choices": ["red", "blue"]}')
+    assert "Which colour?" in asked
+    assert "blue" in chat.say("blue")
+    assert len(set(chat.sessions)) == 1

@@ -82,7 +82,7 @@ def events(answer: Answer) -> list[tuple[str, str, Any]]:
 
 def stream(daemon: DaemonProcess, text: str, name: str) -> Answer:
     body = {"model": "hermes", "stream": True, "messages": [{"role": "user", "content": text}]}
-    return daemon.request("POST", "/v1/chat/completions", body, X_Hermes_Session_Id=name)
+    return daemon.request("POST", "/v1/chat/completions", body, X_Hermes_Session_Id=name, X_Hermes_Events="1")
 
 
 # ---------------------------------------------------------------- chat

@@ -114,9 +114,14 @@ class Chat:
         self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
         stream = await open_stream(request)
-        telling = ChatStream(stream, self._completion(chat, receipt), watch)
-        answer = settled(request, await telling.until_the_end())
-        await telling.finish(answer, include_usage=chat.include_usage)
+        waits = parameter.flag(request, parameter.EVENTS_HEADER)
+        telling = ChatStream(stream, self._completion(chat, receipt), watch, waits=waits)
+        outcome = await telling.until_the_end()
+        if isinstance(outcome, CallAsked):
+            log_end(request, outcome, "waits for a person")
+            await telling.ask(outcome)
+        else:
+            await telling.finish(settled(request, outcome), include_usage=chat.include_usage)
         return stream.response
 
     def _completion(self, chat: ChatRequest, receipt: Receipt) -> ChatCompletion:

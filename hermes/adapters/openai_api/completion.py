@@ -31,9 +31,15 @@ class ChatCompletion:
 
     def waiting(self, asked: CallAsked) -> JsonObject:
         """Build an answer with the open question, because the turn waits for a person."""
-        words = pending.in_words(asked, self.receipt.into or self.receipt.turn, may_approve=may_approve())
-        answer = self._answer(words, "stop", Usage())
+        answer = self._answer(self.question(asked), "stop", Usage())
         return {**answer, "hermes": {**self._hermes(), "pending": pending.field(asked)}}
+
+    def question(self, asked: CallAsked) -> str:
+        return pending.in_words(asked, self.receipt.into or self.receipt.turn, may_approve=may_approve())
+
+    def waiting_chunk(self, asked: CallAsked) -> JsonObject:
+        """Build the last chunk of a stream that ends with an open question."""
+        return {**self._chunk({}, "stop"), "hermes": {**self._hermes(), "pending": pending.field(asked)}}
 
     def first_chunk(self) -> JsonObject:
         """Build the role chunk. It tells how the message was handled, for example queued."""

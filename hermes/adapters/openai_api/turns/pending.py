@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes.adapters.http.presentation import JsonObject
-from hermes.domain.access.question import FOR_THE_SESSION, Question, open_question
+from hermes.domain.access import question
+from hermes.domain.access.question import Question
 from hermes.domain.events import CallAsked
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.state import Session
@@ -11,19 +12,19 @@ from hermes.domain.session.state import Session
 
 def asked_in(session: Session) -> CallAsked | None:
     """Return the question that a session waits for, as an event."""
-    question = open_question(session)
-    return None if question is None else _event(session.id, question)
+    found = question.open_question(session)
+    return None if found is None else _event(session.id, found)
 
 
-def _event(session: SessionId, question: Question) -> CallAsked:
+def _event(session: SessionId, found: Question) -> CallAsked:
     return CallAsked(
         session=session,
-        turn=question.turn,
-        call=question.call,
-        name=question.name,
-        question=question.text,
-        choices=question.choices,
-        approval=question.approval,
+        turn=found.turn,
+        call=found.call,
+        name=found.name,
+        question=found.text,
+        choices=found.choices,
+        approval=found.approval,
     )
 
 
@@ -41,14 +42,4 @@ def field(asked: CallAsked) -> JsonObject:
 def in_words(asked: CallAsked, turn: TurnId, *, may_approve: bool) -> str:
     """Return the question as the text of an answer. `turn` is the client's turn."""
     first = "" if asked.turn == turn else "Your message is stored and waits for another turn.\n\n"
-    where = f"as the next message of this session, or with POST /api/sessions/{asked.session}/answer"
-    if asked.approval and not may_approve:
-        return (
-            f"{first}{asked.question}\n\nThe owner of this Hermes decides, with `hermes approve {asked.session}` or "
-            f"`hermes deny {asked.session}`. Until then this session waits. You can only answer no: {where}."
-        )
-    if asked.approval:
-        how = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in asked.choices)]) + " or no"
-    else:
-        how = "your answer" + (f" ({', '.join(asked.choices)})" if asked.choices else "")
-    return f"{first}{asked.question}\n\nReply with {how}: {where}."
+    return first + question.in_words(asked.question, asked.choices, approval=asked.approval, may_approve=may_approve)
