@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from loguru import logger
 
@@ -23,12 +24,15 @@ from hermes.actors.directory_protocol import (
     Routed,
     SessionGlance,
     Sweep,
+    found_pending,
 )
 from hermes.actors.kernel.actor import ActorDied, LoopActor
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.registry import ReadSnapshot, SessionRegistry
+from hermes.actors.registry import SessionRegistry
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.session import SessionActor
+from hermes.actors.session_crash import SessionCrashes
+from hermes.actors.session_limits import SessionLimits, SharedFact, read_shared_facts
 from hermes.actors.session_mail import (
     ApproverPlaces,
     Born,
@@ -43,40 +47,31 @@ from hermes.actors.session_mail import (
     Succeeded,
     fail,
 )
-from hermes.domain.access import approver_chat
-from hermes.domain.access.grants import PREFIX, rules_in
 from hermes.domain.cause import InterruptionCause
 from hermes.domain.directory.eviction import SteadyClock, evictable
 from hermes.domain.directory.settings import DirectorySettings
-from hermes.domain.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
-from hermes.domain.events import ActorFailed
-from hermes.domain.ids import SessionId
-from hermes.domain.listing import some
-from hermes.domain.operations import ForgetSeen, Restore, SetAside
+from hermes.domain.errors import HermesError, UnknownSessionError
+from hermes.domain.ids import SessionId, SessionKey
+from hermes.domain.listing import counted, some
+from hermes.domain.operations import ForgetSeen
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
-from hermes.domain.read.reader import Reader
-from hermes.domain.session.builder import given_up, open_turns
 from hermes.domain.session.opening import no_open_session, open_session
-from hermes.domain.session.protocol import AnnounceStop, Begin, Recover, Resume, TurnLimits
+from hermes.domain.session.protocol import AnnounceStop, Begin, Recover
 from hermes.domain.session.state import Session, is_pending
+from hermes.domain.session.transaction import restorations
 from hermes.domain.submission import Submission
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
 from hermes.ports.hub import Hub
 from hermes.ports.storage import Journal
-from hermes.ports.supervision import Park, RestartPolicy
-from hermes.supervision.crash_log import CrashLog, dead_letter, parking
+from hermes.ports.supervision import RestartPolicy
 from hermes.system.crash_point import reach
 
 SWEEP_EVERY_S = 5.0
 RECOVER_EVERY_S = 0.05  # between two slices of the recovery
 SEEN_PER_SWEEP = 1000
-
-
-def _to_nobody(_: Sequence[OutboxMessage]) -> None:
-    """Drop outbox messages: the default without chat platforms."""
 
 
 class SessionDirectory(LoopActor):
@@ -95,19 +90,16 @@ class SessionDirectory(LoopActor):
         memory_bytes: Callable[[], int],
         resets: ResetRules,
         was_reset: AfterReset,
-        deliver: Callable[[Sequence[OutboxMessage]], None] = _to_nobody,
+        deliver: Callable[[Sequence[OutboxMessage]], None],
     ) -> None:
         super().__init__()
         self._settings = settings
         self._journal = journal
-        self._hub = hub
         self._clock = clock
         self._identity = identity
         self._memory_bytes = memory_bytes
-        self._crash_log = CrashLog(restart_policy)
-        self._granted: frozenset[str] = frozenset()
-        self._approver_facts: dict[str, bytes] = {}
-        self._limits_now = settings.limits
+        self._crashes = SessionCrashes(restart_policy, journal=journal, hub=hub, clock=clock)
+        self._limits = SessionLimits(settings.limits)
         self._stopping: AnnounceStop | None = None
         self._registry = SessionRegistry()
         self._outdated: set[SessionId] = set()  # leaving memory; must be read again
@@ -127,32 +119,24 @@ class SessionDirectory(LoopActor):
         )
 
     def on_start(self) -> None:
-        self._journal.read(
-            lambda reader: (Granted(rules=rules_in(reader.facts(PREFIX))), _approver_places(reader)),
-            self._on_facts_read,
-        )
+        self._journal.read(read_shared_facts, self._on_facts_read)
         if self._settings.take_up:
             self._find_pending()
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
-    def _on_facts_read(self, known: tuple[Granted, ApproverPlaces] | None, error: HermesError | None) -> None:
-        for each in known or ():
+    def _on_facts_read(self, known: tuple[SharedFact, ...] | None, error: HermesError | None) -> None:
+        for each in (error,) if error is not None else known or ():
             self.tell_self(each)
-        if error is not None:
-            self.tell_self(error)
 
     def _find_pending(self) -> None:
         look = self._registry.look()
 
         def tell(routes: list[Route] | None, error: HermesError | None) -> None:
-            found = _found_pending(look, routes or [])
+            found = found_pending(look, routes or [])
             if found.heads:
-                what = "1 session has" if len(found.heads) == 1 else f"{len(found.heads)} sessions have"
-                then = (
-                    f"turns that were cut off wait for a message ({self._settings.hold})"
-                    if self._settings.hold
-                    else "it is taken up"
-                )
+                held = f"turns that were cut off wait for a message ({self._settings.hold})"
+                then = held if self._settings.hold else "it is taken up"
+                what = counted(len(found.heads), "session has", "sessions have")
                 logger.info("{} open work; {}: {}", what, then, some([head.id for head in found.heads]))
             self.tell_self(error or found)
 
@@ -181,7 +165,7 @@ class SessionDirectory(LoopActor):
             case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave() | Heartbeat():
                 self._on_report(message)
             case Granted() | Revoked() | ApproverPlaces():
-                self._on_shared_fact(message)
+                self._limits.note(message)
             case _:
                 return self._on_request(message)
         return None
@@ -203,18 +187,6 @@ class SessionDirectory(LoopActor):
                 if not self._registry.tell_live(message.process.session, message):
                     self._services.resets.receive(message)
 
-    def _on_shared_fact(self, message: Granted | Revoked | ApproverPlaces) -> None:
-        """Handle facts that count in all sessions."""
-        match message:
-            case Granted():
-                self._granted |= message.rules
-            case Revoked():
-                self._granted -= message.rules
-            case ApproverPlaces():
-                known = {**self._approver_facts, **message.facts}
-                self._approver_facts = {name: value for name, value in known.items() if value is not None}
-        self._set_limits()
-
     def _on_request(self, message: object) -> object:
         match message:
             case AnnounceStopToAll():
@@ -222,26 +194,16 @@ class SessionDirectory(LoopActor):
             case Release():
                 self._registry.release(message.session, self.defer_reply())
             case Peek():
-                return self._peek(message.session)
+                mailbox = self._registry.mailbox(message.session)
+                return SessionGlance(mailbox=mailbox, parked=self._crashes.parked(message.session))
             case Configure():
                 if message.settings.take_up and not self._settings.take_up:
                     self._find_pending()
                 self._settings = message.settings
-                self._set_limits()
+                self._limits.configure(message.settings.limits)
             case _:
                 super().on_receive(message)
         return None
-
-    def _limits(self) -> TurnLimits:
-        return self._limits_now
-
-    def _set_limits(self) -> None:
-        limits = self._settings.limits
-        approvers = approver_chat.places(self._approver_facts, limits.admins)
-        self._limits_now = replace(limits, granted=self._granted, approvers=approvers)
-
-    def _peek(self, session: SessionId) -> SessionGlance:
-        return SessionGlance(mailbox=self._registry.mailbox(session), parked=self._crash_log.parked.get(session, ""))
 
     # ------------------------------------------------------------ from address to actor
 
@@ -261,11 +223,12 @@ class SessionDirectory(LoopActor):
 
     def _read_route(self, address: Address) -> None:
         look = self._registry.look()
-
-        def tell(route: Route | None, error: HermesError | None) -> None:
-            self.tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
-
-        self._journal.read(lambda reader: find_route(reader, address), tell)
+        self._journal.read(
+            lambda reader: find_route(reader, address),
+            lambda route, error: self.tell_self(
+                Routed(address=address, look=look, route=route or Route(), error=error)
+            ),
+        )
 
     def _on_routed(self, routed: Routed) -> None:
         if routed.route.damaged and routed.error is None:
@@ -287,27 +250,19 @@ class SessionDirectory(LoopActor):
         """Store the rows that were rebuilt from the log, then continue."""
         for session in routed.route.damaged:
             logger.error("session {}: row damaged, rebuilt from its log", session.id)
-        now = self._clock()
-        rows = tuple(
-            Restore(
-                head=head,
-                epoch=self._journal.epoch,
-                pending=is_pending(head),
-                due=self._services.resets.due(head, now),
-            )
-            for head in routed.route.damaged
-        )
+        rows = restorations(routed.route.damaged, self._journal.epoch, self._clock(), self._services.resets.due)
         mended = replace(routed, route=replace(routed.route, damaged=()))
         self._journal.commit(rows, lambda error: self.tell_self(replace(mended, error=error)))
 
     def _deliver_or_start(self, post: Post, head: Session | None) -> None:
-        meant = (
-            head.id if head is not None else post.address.session
-        )  # a session that is not stored yet has only its id
+        meant = post.address.session if head is None else head.id  # one that is not stored yet has only its id
         if meant is not None and meant in self._registry:
             self._hand_over(meant, post)
-        elif head is not None and head.id in self._crash_log.parked:
-            self._pardon_or_refuse(head, post)
+        elif head is not None and self._crashes.parked(head.id):
+            if self._crashes.pardon(head, post):
+                self._activate(head, InterruptionCause.ACTOR_CRASH)
+                if post.reply is not None:
+                    post.reply.settle(head)
         elif isinstance(post.event, Submission | Begin) and (head is None or head.phase in CLOSED_PHASES):
             if post.event.source.automatic:
                 fail(post, no_open_session(post.address, head))
@@ -316,21 +271,11 @@ class SessionDirectory(LoopActor):
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
         else:
-            self._activate(head, self._interruption(head.id))
+            self._activate(head, self._crashes.interruption(head.id))
             self._hand_over(head.id, post)
 
     def _hand_over(self, session: SessionId, post: Post) -> None:
         self._registry.hand_over(session, post, self._clock())
-
-    def _pardon_or_refuse(self, head: Session, post: Post) -> None:
-        if not isinstance(post.event, Resume):
-            reason = self._crash_log.parked[head.id]
-            fail(post, SessionParkedError(f"{reason}. `hermes resume {head.id}` gives it another chance"))
-            return
-        self._crash_log.pardon(head.id)
-        self._activate(head, InterruptionCause.ACTOR_CRASH)
-        if post.reply is not None:
-            post.reply.settle(head)
 
     # ------------------------------------------------------------ activation
 
@@ -348,24 +293,12 @@ class SessionDirectory(LoopActor):
             if found.look.is_outdated(head):
                 self._bring_back(head.id)
             else:
-                self._activate(head, self._interruption(head.id))
+                self._activate(head, self._crashes.interruption(head.id))
         if len(found.heads) > at_once:
             self.tell_later(RECOVER_EVERY_S, replace(found, heads=found.heads[at_once:]))
 
-    def _interruption(self, session: SessionId) -> InterruptionCause:
-        died = self._crash_log.has_died(session)
-        return InterruptionCause.ACTOR_CRASH if died else InterruptionCause.CRASH
-
     def _activate(self, head: Session, interruption: InterruptionCause) -> None:
-        ref = SessionActor.start(
-            self._services,
-            head,
-            recovery=Recover(cause=interruption, hold=self._settings.hold),
-            stopping=self._stopping,
-            name=head.id,
-            owner=self.actor_ref,
-        )
-        self._registry.enter(head.id, ref, self._clock())
+        self._start_actor(head, recovery=Recover(cause=interruption, hold=self._settings.hold))
 
     def _start_fresh(self, post: Post, parent: Session | None) -> None:
         assert isinstance(post.event, Submission | Begin)
@@ -378,18 +311,14 @@ class SessionDirectory(LoopActor):
             epoch=self._journal.epoch,
             now=now,
         )
-        session = opening.session.id
+        self._start_actor(opening.session, post.address.key, opening=(opening.started,), alongside=opening.alongside)
+        self._hand_over(opening.session.id, replace(post, notice=opening.notice))
+
+    def _start_actor(self, session: Session, key: SessionKey | None = None, **how: Any) -> None:
         ref = SessionActor.start(
-            self._services,
-            opening.session,
-            opening=(opening.started,),
-            alongside=opening.alongside,
-            stopping=self._stopping,
-            name=session,
-            owner=self.actor_ref,
+            self._services, session, stopping=self._stopping, name=session.id, owner=self.actor_ref, **how
         )
-        self._registry.enter(session, ref, now, post.address.key)
-        self._hand_over(session, replace(post, notice=opening.notice))
+        self._registry.enter(session.id, ref, self._clock(), key)
 
     # ------------------------------------------------------------ ends
 
@@ -398,7 +327,9 @@ class SessionDirectory(LoopActor):
         unhandled = (post for post in died.unhandled if isinstance(post, Post) and post.reply is not None)
         mail = [*unhandled, *self._registry.has_left(session)]
         if died.cause is not None:
-            self._on_crashed(session, died, mail)
+            pause_s = self._crashes.judge(session, died, mail)
+            self._registry.comes_back(session, mail)
+            self.tell_later(pause_s, BringBack(session=session))
         elif session in self._outdated:
             self._outdated.discard(session)
             self._registry.comes_back(session, mail)
@@ -408,60 +339,16 @@ class SessionDirectory(LoopActor):
             for post in mail:
                 self._dispatch(post)
 
-    def _on_crashed(self, session: SessionId, died: ActorDied, mail: list[Post]) -> None:
-        assert died.cause is not None
-        guilty = died.message if isinstance(died.message, Post) else None
-        killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Submission) else None
-        judgement = self._crash_log.judge(session, killer, died.cause, self._clock())
-        if guilty is not None and killer is None:
-            fail(guilty, HermesError(f"session {session} crashed on this request: {died.cause!r}"))
-        elif guilty is not None and judgement.set_aside:
-            self._set_aside(session, guilty, died.cause)
-        elif guilty is not None:
-            mail.insert(0, guilty)
-        self._registry.comes_back(session, mail)
-        if isinstance(judgement.verdict, Park):
-            said = f"parked: {judgement.verdict.reason}"
-            self.tell_later(0.0, BringBack(session=session))
-            self._publish_parked_turns(session)
-        else:
-            said = f"restart in {judgement.verdict.after_s:.2f} s"
-            self.tell_later(judgement.verdict.after_s, BringBack(session=session))
-        log = logger.error if isinstance(judgement.verdict, Park) else logger.warning
-        log("session {} crashed ({!r}), {}", session, died.cause, said)
-        self._hub.publish(ActorFailed(name=session, problem=repr(died.cause), verdict=said))
-
-    def _publish_parked_turns(self, session: SessionId) -> None:
-        """Publish that the open turns of a parked session are given up, for clients that wait for them."""
-        reason = self._crash_log.parked[session]
-
-        def tell(head: Session | None, _: HermesError | None) -> None:
-            for event in given_up(head, parking(session, reason)) if head is not None else ():
-                self._hub.publish(event)
-
-        self._journal.read(lambda reader: reader.head(session), tell)
-
     def _bring_back(self, session: SessionId) -> None:
         """Bring the session back from disk, if it has open work, and its mail with it."""
         look = self._registry.look()
         for post in self._registry.mail_for(session):
             self._dispatch(post)  # its key may mean another session by now
-        if session not in self._crash_log.parked:
+        if not self._crashes.parked(session):
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
-                lambda routes, error: self.tell_self(error or _found_pending(look, routes or [])),
+                lambda routes, error: self.tell_self(error or found_pending(look, routes or [])),
             )
-
-    def _set_aside(self, session: SessionId, post: Post, cause: BaseException) -> None:
-        """Keep a message that killed its session twice as a dead letter, instead of trying it again."""
-        assert isinstance(post.event, Submission)
-        letter = dead_letter(session, post.event, cause, self._clock())
-        told = SetAsideError(
-            f"the message crashed session {session} twice and is kept as dead letter {letter.id}; "
-            f"`hermes dead-letters replay {letter.id}` tries it again"
-        )
-        logger.error("session {}: message {} crashed it twice and is set aside", session, letter.turn)
-        self._journal.commit((SetAside(letter=letter),), lambda error: fail(post, error or told))
 
     def _on_returned(self, returned: Returned) -> None:
         """Route a returned message again. A session that has ended leaves memory first."""
@@ -485,7 +372,7 @@ class SessionDirectory(LoopActor):
         now = self._clock()
         for session in evictable(self._registry.touched(), now, self._settings, self._memory_bytes()):
             self._registry.dismiss(session)
-        self._crash_log.forget_old(now)
+        self._crashes.forget_old(now)
         if self._steady.is_steady(now):
             forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
             self._journal.commit((forget,), _log_error)
@@ -504,21 +391,6 @@ class SessionDirectory(LoopActor):
     def on_end(self) -> None:
         for ref in self._registry.refs():
             ref.stop(block=False)
-
-
-def _approver_places(reader: Reader) -> ApproverPlaces:
-    names = (name for prefix in (approver_chat.PRIVATE, approver_chat.HOME) for name in reader.facts(prefix))
-    return ApproverPlaces(facts={name: reader.fact(name) for name in names})
-
-
-def _found_pending(look: ReadSnapshot, routes: list[Route]) -> FoundPending:
-    """Return the sessions with open work, the longest waiting first."""
-    heads = [route.head for route in routes if route.head is not None and is_pending(route.head)]
-    return FoundPending(look=look, heads=tuple(sorted(heads, key=_waits_since)))
-
-
-def _waits_since(head: Session) -> float:
-    return min((turn.accepted_at for turn in open_turns(head)), default=head.since)
 
 
 def _log_error(error: HermesError | None) -> None:

@@ -7,8 +7,9 @@ from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
 from hermes.domain.read.lineage import Address, Route
+from hermes.domain.session.builder import open_turns
 from hermes.domain.session.protocol import AnnounceStop
-from hermes.domain.session.state import Session
+from hermes.domain.session.state import Session, is_pending
 from hermes.domain.values import dataclass
 
 
@@ -72,3 +73,13 @@ class BringBack:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """Message to itself, at intervals: passivate idle sessions."""
+
+
+def found_pending(look: ReadSnapshot, routes: list[Route]) -> FoundPending:
+    """Return the sessions with open work, the longest waiting first."""
+    heads = [route.head for route in routes if route.head is not None and is_pending(route.head)]
+    return FoundPending(look=look, heads=tuple(sorted(heads, key=_waits_since)))
+
+
+def _waits_since(head: Session) -> float:
+    return min((turn.accepted_at for turn in open_turns(head)), default=head.since)

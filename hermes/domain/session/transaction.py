@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from hermes.domain.access.grants import facts_of, granted_by
 from hermes.domain.ids import Epoch, Seq
-from hermes.domain.operations import Append, Enqueue, Operation, See, SetDue
+from hermes.domain.operations import Append, Enqueue, Operation, Restore, See, SetDue
 from hermes.domain.outbox import outgoing_of
 from hermes.domain.session.history_key import located_by
 from hermes.domain.session.protocol import Step, SuccessorSession
@@ -79,3 +79,8 @@ def _first_append(child: SuccessorSession, epoch: Epoch) -> Append:
         bind=child.session.key if child.move_key else None,
         due=child.due,
     )
+
+
+def restorations(damaged: Sequence[Session], epoch: Epoch, now: float, due: Due) -> tuple[Restore, ...]:
+    """Return the operations that store rows that were rebuilt from their logs."""
+    return tuple(Restore(head=head, epoch=epoch, pending=is_pending(head), due=due(head, now)) for head in damaged)
