@@ -118,6 +118,10 @@ class AgentRunner(Agent):
         )
 
     @property
+    def models(self) -> ModelSet:
+        return self._models
+
+    @property
     def first_model(self) -> Model:
         return self._models.chain[0]
 
@@ -129,6 +133,14 @@ class AgentRunner(Agent):
         """Replace the models for new work."""
         old, self._models = self._models, models
         self._release(old)
+
+    def set_patience(self, patience_s: float) -> None:
+        """Set the time to wait out an outage of all models."""
+        self._caller.patience_s = patience_s
+
+    def open_circuits(self) -> list[str]:
+        """Return the endpoints that failed repeatedly and are not called for a while."""
+        return self._caller.circuits.open_endpoints()
 
     def set_max_concurrent(self, most: int) -> None:
         self._slots.resize(most)

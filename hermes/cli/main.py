@@ -26,6 +26,7 @@ from hermes.cli.commands import (
     inspect,
     keys,
     logs,
+    model,
     pairing,
     processes,
     ps,
@@ -60,7 +61,7 @@ _MAX_COMPLETIONS = 100  # sessions
 _GROUPS = (
     daemon, status, doctor, chat, ps, inspect, tail, trace, answer, grants, keys, processes, control, reload,
     logs, dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, tools,
-    trust,
+    model, trust,
 )  # fmt: skip
 
 

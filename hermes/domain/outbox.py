@@ -19,6 +19,7 @@ from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.media.reference import COPY, SEND_FILE
 from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
+from hermes.domain.reasoning import reasoning_of
 from hermes.domain.records import (
     Answered,
     Asked,
@@ -48,6 +49,7 @@ STOPPED = "(stopped)"
 COMPRESS_REPLY_S = 2.5  # within this time the reply to /compress tells its failure; the command waits a bit longer
 BURST_S = 5.0  # messages that come closer together are one burst
 _FENCE = "```"
+MAX_REASONING = 2000  # characters of reasoning that are shown with an answer
 
 
 def reply_id(turn: TurnId) -> str:
@@ -79,7 +81,8 @@ def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | Non
         case TurnStarted(turn=turn) if place := places.get(turn):
             return replace(_reply(session, turn, place, "", record.at), final=False)
         case TurnFinished(turn=turn) if place := places.get(turn):
-            return _reply(session, turn, place, _said(record.message), record.at)
+            thought = _thought(record.message) if session.preferences.show_reasoning else ""
+            return _reply(session, turn, place, thought + _said(record.message), record.at)
         case TurnFailed(turn=turn) if place := places.get(turn):
             return _without_answer(record, _reply(session, turn, place, "", record.at))
         case Asked(turn=turn) if place := places.get(turn):
@@ -242,6 +245,15 @@ def _banner(record: MarkedResumePending) -> str:
 def _said(message: EncodedMessage) -> str:
     content = json.loads(message).get("content")
     return content if isinstance(content, str) and content.strip() else NOTHING_SAID
+
+
+def _thought(message: EncodedMessage) -> str:
+    """Return the model's reasoning as a quotation before its answer; empty if there is none."""
+    text = reasoning_of(message).text
+    if not text:
+        return ""
+    cut = text if len(text) <= MAX_REASONING else f"{text[:MAX_REASONING]}…"
+    return "\n".join(f"> {line}" for line in cut.splitlines()) + "\n\n"
 
 
 def _without_answer(record: TurnFailed, reply: OutboxMessage) -> OutboxMessage:

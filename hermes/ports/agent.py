@@ -78,7 +78,11 @@ class Model(Protocol):
     def name(self) -> str: ...
     @property
     def provider(self) -> str:
-        """Name of the provider; models of one provider fail together."""
+        """Name of the provider."""
+
+    @property
+    def endpoint(self) -> str:
+        """Address for people; models at one address fail together. Empty: the model has none."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream the answer. Raises ModelError, whose failure kind tells if a retry can help."""

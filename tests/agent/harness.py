@@ -74,6 +74,7 @@ class ScriptedModel:
     def __init__(self, *scripts: Script, name: str = "m") -> None:
         self.name = name
         self.provider = "test"
+        self.endpoint = "http://test"
         self.scripts = list(scripts)
         self.requests: list[ModelRequest] = []
         self.running = 0

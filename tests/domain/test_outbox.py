@@ -10,8 +10,10 @@ import pytest
 from hermes.domain.access.role import Role
 from hermes.domain.cause import HoldCause, InterruptionCause
 from hermes.domain.ids import TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox import BURST_S, COMPRESS_REPLY_S, NOTHING_SAID, last_words, outgoing_of
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
+from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.protocol import (
     AnnounceStop,
     Answer,
@@ -20,6 +22,7 @@ from hermes.domain.session.protocol import (
     Event,
     Recover,
     ResetSession,
+    SetPreference,
     StopTurn,
     SummaryFailed,
 )
@@ -53,6 +56,21 @@ def test_a_turn_owes_where_it_is_shown_and_then_its_answer() -> None:
     [reply] = chat.owes(chat.model_says("hello", ()))
     assert (reply.id, reply.final, reply.kind, reply.text) == ("reply:a", True, OutboxKind.REPLY, "hello")
     assert reply.place == PLACE
+
+
+def test_reasoning_is_shown_with_an_answer_only_on_request() -> None:
+    thought = Reasoning(text="one\ntwo")
+    for shown, text in ((False, "hello"), (True, "> one\n> two\n\nhello")):
+        chat = Chat().begun()
+        chat.do(SetPreference(name="show_reasoning", value=shown, reason="/reasoning"))
+        answer = chat.model_says("hello", ())
+        [reply] = chat.owes(replace(answer, message=with_reasoning("hello", thought)))
+        assert reply.text == text
+
+
+def with_reasoning(text: str, reasoning: Reasoning) -> EncodedMessage:
+    fields = {"role": "assistant", "content": text, **fields_of(reasoning)}
+    return EncodedMessage(json.dumps(fields, separators=(",", ":")).encode())
 
 
 def test_waiting_client_gets_no_outbox_message() -> None:

@@ -86,7 +86,7 @@ ORDER = {
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
     " whole_file cut",
     "Gate": "verdict reason rules once findings subjects",
-    "Preferences": "title model personality reasoning busy yolo",
+    "Preferences": "title model personality reasoning busy yolo show_reasoning",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns guest",
     "Failure": "kind message retry_after_s address cause status stop by",

@@ -43,6 +43,7 @@ class DaemonProcess:
             "HERMES_API_PORT": "0",
             "HERMES_RESUME_BOOT_LOOP_STARTS": "0",  # tests kill it more often than that, and want it to go on
             "HERMES_SANDBOX_MODE": "off",  # effects are looked for outside; tests of the sandbox turn it on
+            "HERMES_MODEL_PATIENCE_S": "0",  # a model that is down fails the turn within seconds
             **(environ or {}),
         }
         self._log = self.home.parent / "daemon.stderr"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Event, TextDelta, TextReset
+from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Event, Notice, TextDelta, TextReset
 from hermes.domain.values import dataclass
 
 CURSOR = " ▌"  # more is coming
@@ -16,17 +16,20 @@ class Stream:
     doing: tuple[tuple[str, str], ...] = ()  # calls that run: id, and what they do in one line
     done: int = 0  # calls that have ended
     asking: bool = False  # waits for a person: no typing sign
+    notice: str = ""  # why nothing moves
 
     def after(self, event: Event) -> Stream:
         match event:
             case TextDelta():
-                return replace(self, text=self.text + event.text)
+                return replace(self, text=self.text + event.text, notice="")
+            case Notice():
+                return replace(self, notice=event.text)
             case TextReset():
                 return replace(self, text="")
             case CallBegan():
                 named = event.summary.startswith(event.name)
                 what = event.summary if named else ": ".join(filter(None, (event.name, event.summary)))
-                return replace(self, text="", doing=(*self.doing, (event.call, what)))
+                return replace(self, text="", notice="", doing=(*self.doing, (event.call, what)))
             case CallEnded():
                 left = tuple(each for each in self.doing if each[0] != event.call)
                 return replace(self, doing=left, done=self.done + 1)
@@ -46,4 +49,6 @@ class Stream:
             return written + CURSOR
         if self.doing:
             return "\n".join(f"⚙ {what}" for _, what in self.doing)
+        if self.notice:
+            return f"⏳ {self.notice}"
         return f"⚙ {self.done} done" if self.done else ""

@@ -14,10 +14,11 @@ from dataclasses import replace
 
 from loguru import logger
 
+from hermes.agent.models.circuit import CircuitBreaker
 from hermes.agent.models.failure import failure, malformed
 from hermes.agent.models.health import ModelHealth
 from hermes.agent.models.reasoning import ReasoningFilter
-from hermes.agent.models.retry import next_delay
+from hermes.agent.models.retry import OUTAGE, next_delay, outage_delay
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
 from hermes.domain.reasoning import Reasoning
@@ -32,6 +33,7 @@ from hermes.ports.agent import (
     ModelStarted,
     ModelText,
 )
+from hermes.ports.given import Clock
 
 FINAL = frozenset({FailureKind.CONTEXT_OVERFLOW, FailureKind.POLICY, FailureKind.UNSUPPORTED})
 
@@ -74,8 +76,12 @@ class ModelChain:
         random: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         health: ModelHealth | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.waiting = 0  # calls that wait until the model has answered others
+        self.patience_s = 0.0  # for outages of all models
+        self.circuits = CircuitBreaker(clock)
+        self._clock = clock
         self._health = health or ModelHealth(clock=time.time)
         self._slots = slots
         self._random = random
@@ -95,57 +101,98 @@ class ModelChain:
         `first` is the place in the chain to start at; those before it come last. `suited` adapts the request to the
         model of that name.
         """
-        problems: list[tuple[Model, Failure]] = []
         places = sorted(range(len(chain)), key=lambda place: (place < first, place))
+        question = _Question(chain=chain, request=request, listener=listener, suited=suited)
+        began_at, rounds = self._clock(), 0
+        failures: dict[int, Failure] = {}
+        while True:
+            reply = await self._ask_in_order(question, places, failures, once=rounds > 0)
+            if reply is not None:
+                return reply
+            rounds += 1
+            problem = _in_one([(chain[place], failure) for place, failure in failures.items()])
+            waited_s = self._clock() - began_at
+            delay_s = outage_delay(failures.values(), rounds, self._random(), left_s=self.patience_s - waited_s)
+            if delay_s is None or any(failure.kind in FINAL for failure in failures.values()):
+                return problem
+            listener.trouble(still_trying(problem, waited_s=waited_s, patience_s=self.patience_s, delay_s=delay_s))
+            listener.retried(Retry(model=chain[places[0]].name, failure=problem, tries=rounds, delay_s=delay_s))
+            await self._sleep(delay_s)
+            places = [place for place in places if failures[place].kind in OUTAGE]
+
+    async def _ask_in_order(
+        self, question: _Question, places: Sequence[int], failures: dict[int, Failure], *, once: bool
+    ) -> ModelReply | None:
+        """Ask the models at these places and return the first answer. Failures are noted by place."""
+        chain, listener = question.chain, question.listener
         for number, place in enumerate(places, 1):
             model = chain[place]
             # The requested model name is for the first endpoint only; fallbacks have their own.
-            wanted = request if place == 0 else request.for_another()
-            if suited is not None:
-                wanted = await suited(wanted, wanted.model or model.name)
-            answer, tries = await self._ask_one(model, wanted, listener, place)
+            wanted = question.request if place == 0 else question.request.for_another()
+            if question.suited is not None:
+                wanted = await question.suited(wanted, wanted.model or model.name)
+            answer, tries = await self._ask_one(model, wanted, listener, place, once=once)
             if isinstance(answer, ModelReply):
                 return answer
-            problems.append((model, answer))
+            failures[place] = answer
             if answer.kind in FINAL:
                 break
             if number < len(places):
                 listener.trouble(f"{model.name} failed ({answer.kind}); asking {chain[places[number]].name} instead")
                 listener.retried(Retry(model=model.name, failure=answer, tries=tries))
-        return _in_one(problems)
+        return None
 
     async def _ask_one(
-        self, model: Model, request: ModelRequest, listener: ReplyListener, place: int
+        self, model: Model, request: ModelRequest, listener: ReplyListener, place: int, *, once: bool
     ) -> tuple[ModelReply | Failure, int]:
-        """Return the result and the number of tries."""
+        """Return the result and the number of tries. With `once`, a failure is not followed by a retry."""
         tries = 0
         while True:
+            if self.patience_s and (problem := self.circuits.problem(model.endpoint)):
+                return problem, tries
             heard = _Heard(listener)
             tries += 1
-            wait = _Wait(self)
-            try:
-                async with AsyncExitStack() as held:
-                    with wait if self._slots.full else nullcontext():
-                        await held.enter_async_context(self._slots)
-                    done = await _stream(model, request, heard, wait)
-                self._health.answered()
-                return heard.reply(model, request, place, done, wait), tries
-            except ModelError as error:
-                problem = error.failure
-            # The outermost edge of a model: the session must get a result.
-            except Exception as error:  # noqa: BLE001
-                logger.opt(exception=True).error("model {}: unexpected error", model.name)
-                problem = failure(FailureKind.INTERNAL, f"the model's adapter failed ({type(error).__name__})")
+            result = await self._try(model, request, heard, place)
+            if isinstance(result, ModelReply):
+                self.circuits.answered(model.endpoint)
+                return result, tries
+            problem = result
+            self.circuits.failed(model.endpoint, problem)
             if heard.texts or heard.thoughts:
                 listener.reset()
             self._health.failed(model.name, problem)
-            delay_s = next_delay(problem, tries, self._random())
+            delay_s = None if once else next_delay(problem, tries, self._random())
             _log_failure(model.name, request, problem, delay_s)
             if delay_s is None:
                 return problem, tries
             listener.trouble(f"{problem.message}; next try in {delay_s:.0f} s")
             listener.retried(Retry(model=model.name, failure=problem, tries=tries, delay_s=delay_s))
             await self._sleep(delay_s)
+
+    async def _try(self, model: Model, request: ModelRequest, heard: _Heard, place: int) -> ModelReply | Failure:
+        """Make one call when a slot is free."""
+        wait = _Wait(self)
+        try:
+            async with AsyncExitStack() as held:
+                with wait if self._slots.full else nullcontext():
+                    await held.enter_async_context(self._slots)
+                done = await _stream(model, request, heard, wait)
+            self._health.answered()
+            return heard.reply(model, request, place, done, wait)
+        except ModelError as error:
+            return error.failure
+        # The outermost edge of a model: the session must get a result.
+        except Exception as error:  # noqa: BLE001
+            logger.opt(exception=True).error("model {}: unexpected error", model.name)
+            return failure(FailureKind.INTERNAL, f"the model's adapter failed ({type(error).__name__})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    chain: Sequence[Model]
+    request: ModelRequest
+    listener: ReplyListener
+    suited: Callable[[ModelRequest, str], Awaitable[ModelRequest]] | None
 
 
 class _Wait:
@@ -174,6 +221,13 @@ def _log_failure(model: str, request: ModelRequest, problem: Failure, delay_s: f
     where = f" at {problem.address}" if problem.address else ""
     then = "giving up" if delay_s is None else f"next try in {delay_s:.1f} s"
     logger.info("session {}: model {}{}: {}; {}", request.session, model, where, what, then)
+
+
+def still_trying(problem: Failure, *, waited_s: float, patience_s: float, delay_s: float) -> str:
+    """Return the notice of an outage that is waited out."""
+    spent = f"{waited_s:.0f} s" if waited_s < 90 else f"{waited_s / 60:.0f} min"
+    limit = f"{patience_s:.0f} s" if patience_s < 90 else f"{patience_s / 60:.0f} min"
+    return f"still trying after {spent} (up to {limit}): {problem.message}; next try in {delay_s:.0f} s"
 
 
 def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:

@@ -7,6 +7,7 @@ proxies from the environment, and does not follow redirects.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ PIECE_BYTES = 128 * 1024
 WIRE_MAX_BYTES = 64 * 1024 * 1024  # of one answer, with all overhead: some 300,000 chunks
 ALIVE_TIMES = 10  # idle timeouts that a stream may send keep-alives only, or next to nothing
 MIN_GROWTH = 64  # characters of an answer in that time; less is a stream that hardly moves
+LIST_S = 5.0
+LIST_MAX_BYTES = 4 << 20
 KEEP_S = 15.0  # for an idle connection, before the server may close it
 
 
@@ -70,6 +73,19 @@ class Endpoint:
                         yield data
             finally:
                 response.close()  # keeps the connection if everything was read
+
+    async def model_names(self, headers: Mapping[str, str]) -> list[str]:
+        """Return the names of the endpoint's models; empty if it does not tell them within seconds."""
+        try:
+            async with (
+                asyncio.timeout(LIST_S),
+                self._session.get(f"{self._base_url}/models", headers=headers, allow_redirects=False) as response,
+            ):
+                answer = json.loads(await response.content.read(LIST_MAX_BYTES)) if response.status == 200 else {}
+        except (aiohttp.ClientError, OSError, ValueError):
+            return []
+        entries = answer.get("data") if isinstance(answer, dict) else None
+        return [str(each["id"]) for each in entries or () if isinstance(each, dict) and "id" in each]
 
     async def close(self) -> None:
         await self._session.close()

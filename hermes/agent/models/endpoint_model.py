@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from hermes.agent.models.failure import address_of, with_remedy
+from hermes.agent.models.failure import address_of, with_near_names, with_remedy
 from hermes.agent.models.key_pool import ApiKey, KeyPool
 from hermes.agent.models.wire import Wire
 from hermes.domain.errors import ModelError
@@ -57,6 +58,10 @@ class EndpointModel(Model):
     def provider(self) -> str:
         return self._provider
 
+    @property
+    def endpoint(self) -> str:
+        return address_of(self._base_url)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         endpoint = await self._opened()
         name = request.model or self.name
@@ -73,6 +78,9 @@ class EndpointModel(Model):
                 failure = replace(error.failure, address=address_of(self._base_url, secret=key.value))
                 if self._keys.rotate(key, failure) and not begun:
                     continue
+                if failure.status == HTTPStatus.NOT_FOUND:
+                    known = await endpoint.model_names(self._headers(key))
+                    failure = with_near_names(failure, name, known)
                 raise ModelError(with_remedy(failure, key.source)) from error
             return
 
@@ -85,8 +93,8 @@ class EndpointModel(Model):
         self, endpoint: Endpoint, body: bytes, name: str, key: ApiKey
     ) -> AsyncGenerator[ModelChunk, None]:
         answer = self._wire.answer(name, secret=key.value)
-        headers = {**self._wire.headers, **_authorization(key.value, self._key_header)}
-        async with aclosing(endpoint.events(self._wire.path, body, headers, answer, secret=key.value)) as events:
+        sent = endpoint.events(self._wire.path, body, self._headers(key), answer, secret=key.value)
+        async with aclosing(sent) as events:
             async for data in events:
                 text = answer.add(data)
                 if answer.thought:
@@ -94,6 +102,9 @@ class EndpointModel(Model):
                 if text:
                     yield ModelText(text=text)
         yield answer.done()
+
+    def _headers(self, key: ApiKey) -> dict[str, str]:
+        return {**self._wire.headers, **_authorization(key.value, self._key_header)}
 
     async def _body(self, request: ModelRequest, name: str) -> bytes:
         if sum(map(len, request.messages)) > BIG_BYTES:

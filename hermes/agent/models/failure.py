@@ -11,8 +11,9 @@ import math
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit, urlunsplit
@@ -29,7 +30,7 @@ _HINTS: Mapping[FailureKind, str] = {
     FailureKind.OVERLOADED: "try again later",
     FailureKind.TIMEOUT: "try again later",
     FailureKind.CONNECTION: "check model.base_url and the network",
-    FailureKind.CONTEXT_OVERFLOW: "start a new session, or use a model with a larger context",
+    FailureKind.CONTEXT_OVERFLOW: "use /compress or /new, or a model with a larger context",
     FailureKind.BAD_REQUEST: "check model.name, model.base_url and the options of the request",
     FailureKind.MALFORMED_REPLY: "try again; if it stays, check that model.base_url is OpenAI-compatible",
     FailureKind.POLICY: "rephrase the message",
@@ -119,6 +120,14 @@ def with_remedy(found: Failure, source: str) -> Failure:
         return found
     advice = f"{'check the key' if found.kind is FailureKind.AUTH else f'{hint}, or use another key'} in {source}"
     return replace(found, message=found.message.replace(hint, advice))
+
+
+def with_near_names(found: Failure, model: str, known: Sequence[str]) -> Failure:
+    """Return the failure of an unknown model with the most similar names that the endpoint has."""
+    if not known or model in known:
+        return found
+    near = get_close_matches(model, known, n=3, cutoff=0.5)
+    return replace(found, message=f"{found.message}; similar models there: {', '.join(near)}") if near else found
 
 
 def from_error_object(error: object, *, secret: str) -> Failure:

@@ -34,6 +34,7 @@ LOOK_BACK = UNIT_MAX * TIMES_MIN
 class LocalModel(Model):
     name = NAME
     provider = NAME
+    endpoint = ""
 
     def __init__(self, *, context_window: int = CONTEXT_MAX, max_tokens: int = MAX_TOKENS) -> None:
         self._context = min(context_window, CONTEXT_MAX)

@@ -46,6 +46,7 @@ _SLICE = 4096  # characters
 class OfflineModel(Model):
     name = NAME
     provider = NAME
+    endpoint = ""
 
     def __init__(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep

@@ -1,29 +1,25 @@
 """Model behind the OpenAI Responses API, called by the `openai` package at its lowest level.
 
-The package is imported by the first call: it takes half a second and some 25 MB (docs/decisions/0013-*.md).
+The first call imports the package.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hermes import __version__
 from hermes.agent.models.completion import mapping
 from hermes.agent.models.endpoint_model import BIG_BYTES, CONNECT_TIMEOUT_S, IDLE_TIMEOUT_S
 from hermes.agent.models.failure import (
     address_of,
-    from_error_object,
-    from_status,
-    from_transport,
     malformed,
     with_remedy,
 )
 from hermes.agent.models.key_pool import ApiKey, KeyPool
+from hermes.agent.models.openai_client import make_client, translated
 from hermes.agent.models.responses_answer import StreamedResponse
 from hermes.agent.models.responses_request import responses_body
 from hermes.domain.errors import ModelError
@@ -34,7 +30,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _PATH = "/responses"
-_UNUSED_KEY = "none"  # the package insists on one
 
 
 class ResponsesModel(Model):
@@ -64,6 +59,10 @@ class ResponsesModel(Model):
     @property
     def provider(self) -> str:
         return self._provider.name
+
+    @property
+    def endpoint(self) -> str:
+        return address_of(self._base_url)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         name = request.model or self.name
@@ -96,7 +95,7 @@ class ResponsesModel(Model):
     async def _call(self, body: bytes, name: str, key: ApiKey) -> AsyncGenerator[ModelChunk, None]:
         client = await self._client(key)
         answer = StreamedResponse(model=name, secret=key.value)
-        with _translated(address_of(self._base_url, secret=key.value), key.value):
+        with translated(address_of(self._base_url, secret=key.value), key.value):
             async with await _opened(client, body) as events:
                 async for event in events:
                     text = answer.add(mapping(event))
@@ -109,24 +108,15 @@ class ResponsesModel(Model):
     async def _client(self, key: ApiKey) -> AsyncOpenAI:
         async with self._opening:
             if key not in self._clients:
-                self._clients[key] = await asyncio.to_thread(self._make_client, key)
+                self._clients[key] = await asyncio.to_thread(
+                    make_client,
+                    self._provider,
+                    base_url=self._base_url,
+                    key=key.value,
+                    connect_timeout_s=self._connect_timeout_s,
+                    idle_timeout_s=self._idle_timeout_s,
+                )
             return self._clients[key]
-
-    def _make_client(self, key: ApiKey) -> AsyncOpenAI:
-        """Import the package and make a client. Slow, and it reads files: call it in a thread."""
-        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415
-
-        return AsyncOpenAI(
-            base_url=self._base_url,
-            api_key=key.value or _UNUSED_KEY,
-            timeout=Timeout(self._idle_timeout_s, connect=self._connect_timeout_s),
-            max_retries=0,
-            default_headers=self._headers(key),
-        )
-
-    def _headers(self, key: ApiKey) -> dict[str, str]:
-        own = {self._provider.key_header: key.value} if self._provider.key_header and key.value else {}
-        return {"User-Agent": f"hermes/{__version__}", **own}
 
 
 async def _opened(client: AsyncOpenAI, body: bytes) -> Any:
@@ -138,25 +128,3 @@ async def _opened(client: AsyncOpenAI, body: bytes) -> Any:
         await stream.close()
         raise malformed(f"the model endpoint sent {kind[:60]!r} instead of a stream of events")
     return stream
-
-
-@contextmanager
-def _translated(address: str, secret: str) -> Iterator[None]:
-    import openai  # noqa: PLC0415 - imported already
-
-    try:
-        yield
-    except openai.APIStatusError as error:
-        status, headers, body = error.status_code, error.response.headers, error.response.content
-        raise ModelError(
-            from_status(status, headers, body, secret=secret, now=time.time(), address=address)
-        ) from error
-    except openai.APIConnectionError as error:
-        slow = "Timeout" in type(error).__name__ + type(error.__cause__).__name__  # its transport has its own classes
-        raise ModelError(from_transport(TimeoutError() if slow else error, address=address)) from error
-    except openai.APIError as error:  # an error object within the stream
-        raise ModelError(from_error_object(error.body, secret=secret)) from error
-    except ValueError as error:
-        raise malformed("the model endpoint sent a chunk that is not JSON") from error
-    except OSError as error:
-        raise ModelError(from_transport(error, address=address)) from error

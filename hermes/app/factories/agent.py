@@ -7,7 +7,7 @@ import dataclasses
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from loguru import logger
 
@@ -27,7 +27,7 @@ from hermes.app.factories.models import choice_of, terms_of
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.config.home import Home
 from hermes.config.settings import Config
-from hermes.domain.errors import HermesError
+from hermes.domain.errors import ConfigError, HermesError
 from hermes.ports.processes import Processes
 from hermes.services.search import SearchService
 from hermes.system.clock import wall
@@ -51,6 +51,10 @@ def thinking_settings(config: Config) -> ThinkingSettings:
         terms=partial(terms_of, config),
         choice=lambda text, place: choice_of(text or config.model.for_chat(place), config.model),
     )
+
+
+def alias_names(config: Config) -> tuple[str, ...]:
+    return tuple(alias.partition("=")[0] for alias in config.model.aliases)
 
 
 def summary_settings(config: Config) -> SummarySettings:
@@ -138,11 +142,24 @@ class AgentParts:
     summarising: Summariser
     ledger: Ledger
     health: ModelHealth
+    aliases: tuple[str, ...] = ()
 
     def context_window(self) -> int:
         """Return the context window of the configured model."""
         first = self.runner.first_model
         return self.thinking.settings.terms(first.provider, first.name).context_window
+
+    def model_names(self) -> list[str]:
+        """Return the names of the configured models and the aliases, first choice first."""
+        return [*self.runner.model_names(), *self.aliases]
+
+    def model_problem(self, text: str) -> str:
+        """Return why `[PROVIDER:]MODEL` or an alias cannot be used; empty if it can."""
+        try:
+            self.runner.models.chain_for(self.thinking.settings.choice(text, ""))
+        except ConfigError as error:
+            return str(error)
+        return ""
 
     def configure(self, config: Config) -> None:
         """Apply the settings that can change at run time."""
@@ -150,6 +167,11 @@ class AgentParts:
         self.summarising.settings = summary_settings(config)
         self.ledger.budget, self.ledger.guest_budget = budget(config), guest_budget(config)
         self.runner.set_max_concurrent(config.turns.max_concurrent)
+        self.runner.set_patience(config.model.patience_s)
+        self.aliases = alias_names(config)
+
+    def health_facts(self) -> dict[str, Any]:
+        return {**self.health.facts(), "paused_endpoints": self.runner.open_circuits()}
 
 
 async def make_agent(
@@ -196,7 +218,15 @@ async def make_agent(
         random=secrets.SystemRandom().random,
         health=health,
     )
-    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger, health=health)
+    runner.set_patience(config.model.patience_s)
+    return AgentParts(
+        runner=runner,
+        thinking=thinking,
+        summarising=summarising,
+        ledger=ledger,
+        health=health,
+        aliases=alias_names(config),
+    )
 
 
 def _prepare_turn(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hermes.agent.models.catalog import make_model
 from hermes.agent.models.key_pool import ApiKey
 from hermes.agent.models.local_model import CONTEXT_MAX, LocalModel
+from hermes.agent.models.model_list import ListedModel, list_models
 from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
 from hermes.agent.models.offline_model import OfflineModel
 from hermes.config.log import redact
@@ -109,3 +110,21 @@ def _revealed(found: tuple[tuple[str, Secret], ...]) -> tuple[ApiKey, ...]:
     for _, secret in found:
         redact(secret)
     return tuple(ApiKey(value=secret.reveal(), source=source) for source, secret in found if secret.reveal())
+
+
+def with_choice(model: ModelConfig, choice: ModelChoice) -> ModelConfig:
+    """Return the settings for a chosen model. Another provider has its own address, protocol and key."""
+    if choice.provider in ("", model.provider):
+        return replace(model, name=choice.model)
+    return ModelConfig(provider=choice.provider, name=choice.model, idle_timeout_s=model.idle_timeout_s)
+
+
+async def live_models(model: ModelConfig, environ: Mapping[str, str]) -> list[ListedModel]:
+    """Ask the endpoint of the provider for its models. Raises ConfigError and ModelError."""
+    if model.entry is None:
+        raise ConfigError(f"the provider {model.provider} has no list of models")
+    base_url = model.base_url or model.entry.base_url
+    if not base_url:
+        raise ConfigError(f"the provider {model.provider} needs model.base_url")
+    keys = _keys(model, environ)
+    return await list_models(model.entry, base_url=base_url, key=keys[0].value if keys else "")

@@ -40,6 +40,7 @@ class Preferences:
     reasoning: str = ""
     busy: str = ""
     yolo: bool = False
+    show_reasoning: bool = False  # in chats, with each answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

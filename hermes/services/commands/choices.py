@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from hermes.domain.reasoning import reasoning_of
 from hermes.domain.session.state import Preferences
 from hermes.domain.submission import Busy
 from hermes.services.commands.context import CommandContext, Handler
@@ -13,6 +14,8 @@ from hermes.services.commands.registry import REASONING
 from hermes.services.commands.reply import CommandReply, refused
 
 DEFAULT = "default"
+SHOW, HIDE = "show", "hide"
+_LAST_MESSAGES = 20
 _MODEL_NAME = re.compile(r"[!-~]{1,200}")
 _MAX_BUTTON = 60  # characters; platforms cut longer labels
 _MAX_BUTTONS = 25
@@ -30,13 +33,15 @@ async def model(context: CommandContext) -> CommandReply:
         now = f"The model is {chosen}." if chosen else f"The model is {next(iter(known), 'as configured')}."
         others = f" Known: {', '.join(known)}." if known else ""
         return CommandReply(
-            text=f"{now}{others} /model NAME sets one, /model default restores the configured one.",
+            text=f"{now}{others} /model [PROVIDER:]NAME sets one, /model default restores the configured one.",
             choices=_for_buttons(DEFAULT, *known),
         )
     if wanted.lower() == DEFAULT:
         return await _prefer(context, "model", "", f"The model is the configured one, {next(iter(known), '')}.")
     if not _MODEL_NAME.fullmatch(wanted):
         return context.usage("This is not a valid model name.")
+    if problem := context.services.model_problem(wanted):
+        return refused(f"{problem}.")
     name = next((each for each in known if each.lower() == wanted.lower()), "")
     if name:
         return await _prefer(context, "model", name, f"The model is now {name}.")
@@ -66,17 +71,32 @@ async def personality(context: CommandContext) -> CommandReply:
 
 async def reasoning(context: CommandContext) -> CommandReply:
     wanted = context.argument.lower()
+    chosen = _chosen(context)
     if not wanted:
-        now = _chosen(context).reasoning or "as configured"
+        now, shown = chosen.reasoning or "as configured", "shown" if chosen.show_reasoning else "hidden"
         return CommandReply(
-            text=f"The reasoning effort is {now}. Available: {', '.join(REASONING)}, default.",
-            choices=_for_buttons(*REASONING, DEFAULT),
+            text=f"The reasoning effort is {now}; reasoning is {shown}. Available: {', '.join(REASONING)}, default, "
+            "show, hide.",
+            choices=_for_buttons(*REASONING, DEFAULT, SHOW, HIDE),
         )
+    if wanted == SHOW:
+        return await _prefer(context, "show_reasoning", True, await _last_reasoning(context))
+    if wanted == HIDE:
+        return await _prefer(context, "show_reasoning", False, "Reasoning is no longer shown.")
     if wanted == DEFAULT:
         return await _prefer(context, "reasoning", "", "The reasoning effort is the configured one.")
     if wanted not in REASONING:
         return context.usage(f"There is no reasoning effort “{wanted[:50]}”{_meant(wanted, REASONING)}.")
     return await _prefer(context, "reasoning", wanted, f"The reasoning effort is now {wanted}.")
+
+
+async def _last_reasoning(context: CommandContext) -> str:
+    """Return the reasoning of the last answer, with what follows from showing it."""
+    stored = [] if context.open is None else await context.sessions.messages(context.open.id, None, _LAST_MESSAGES)
+    thoughts = (reasoning_of(each.message).text for each in reversed(stored))
+    last = next(filter(None, thoughts), "")
+    shown = f"Reasoning of the last answer:\n{last}" if last else "The last answers have no reasoning."
+    return f"{shown}\n\nFrom now on, chats show it with each answer. /reasoning hide ends it."
 
 
 async def busy(context: CommandContext) -> CommandReply:

@@ -25,7 +25,8 @@ class CommandServices:
     sessions: Sessions
     new_turn_id: Callable[[], TurnId]
     clock: Clock
-    models: Callable[[], Sequence[str]]  # known names, the configured one first
+    models: Callable[[], Sequence[str]]  # known names and aliases, the configured one first
+    model_problem: Callable[[str], str]  # why `[PROVIDER:]MODEL` cannot be used; empty if it can
     personalities: Callable[[], Sequence[str]]
     context_window: Callable[[], int]
     processes: ProcessList

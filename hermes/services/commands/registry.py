@@ -15,7 +15,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.submission import Busy
 from hermes.domain.values import dataclass
 
-REASONING = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
+REASONING = ("none", "minimal", "low", "medium", "high", "xhigh")
 _MIN_SIMILARITY = 0.7  # similarity for `is_nearly`: two letters swapped, or one wrong
 _SHAPE = re.compile(r"/(\w[\w-]{0,31})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
@@ -206,7 +206,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         name="model",
         needs=Role.USER,
         group=CommandGroup.CHOICES,
-        usage="[name|default]",
+        usage="[[provider:]model|default]",
         help="Show or set the model of this conversation",
         choices=("default",),
     ),
@@ -222,9 +222,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
         name="reasoning",
         needs=Role.USER,
         group=CommandGroup.CHOICES,
-        usage=f"[{'|'.join(REASONING)}|default]",
-        help="Show or set the reasoning effort of the model",
-        choices=(*REASONING, "default"),
+        usage=f"[{'|'.join(REASONING)}|default|show|hide]",
+        help="Set the reasoning effort, or show the reasoning",
+        choices=(*REASONING, "default", "show", "hide"),
     ),
     SlashCommand(
         name="yolo",

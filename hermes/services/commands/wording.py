@@ -50,7 +50,8 @@ def status(session: Session, default: Default, now: float) -> str:
 
 def usage(session: Session, default: Default, now: float) -> str:
     used = session.usage
-    cached = f", {used.cached_tokens:,} of them cached" if used.cached_tokens else ""
+    share = used.cached_tokens * 100 // max(used.prompt_tokens, 1)
+    cached = f", {used.cached_tokens:,} of them cached ({share}%)" if used.cached_tokens else ""
     figures = {
         "Session": f"{session.id}, {session.preferences.title or UNTITLED}",
         "Turns": f"{session.turns:,} in {span(now - session.created_at)}",
@@ -91,6 +92,7 @@ def _chosen(session: Session) -> str:
         for name, value in (
             ("personality", chosen.personality),
             ("reasoning", chosen.reasoning),
+            ("reasoning is", "shown" if chosen.show_reasoning else ""),
             ("busy", chosen.busy),
             ("yolo", "on" if chosen.yolo else ""),
         )

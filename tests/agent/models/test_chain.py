@@ -7,6 +7,7 @@ import pytest
 from loguru import logger
 
 from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
+from hermes.agent.models.circuit import OPENS_AFTER, CircuitBreaker
 from hermes.agent.models.health import ModelHealth
 from hermes.agent.models.retry import MAX_RETRY_AFTER_S
 from hermes.agent.models.slots import Slots
@@ -291,3 +292,101 @@ async def test_reasoning_that_a_template_opened_is_taken_back_and_kept() -> None
     ear = Ear()
     reply = await answered(ear, ScriptedModel((*text("I think", "\n</think>\n", "Hello"), DONE)))
     assert (reply.text, reply.reasoning.text) == ("Hello", "I think")
+
+
+class Outage:
+    """A caller whose clock moves with its sleeps."""
+
+    def __init__(self, patience_s: float = 300.0) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self.notices: list[str] = []
+        self.retries: list[Retry] = []
+        self.chain = ModelChain(slots=Slots(8), random=lambda: 0.5, sleep=self.sleep, clock=lambda: self.now)
+        self.chain.patience_s = patience_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    async def ask(self, *models: Model) -> ModelReply | Failure:
+        listener = ReplyListener(trouble=self.notices.append, retried=self.retries.append)
+        return await self.chain.ask(models, REQUEST, listener)
+
+
+async def test_an_outage_of_minutes_is_waited_out_with_a_notice() -> None:
+    here = Outage()
+    model = ScriptedModel(*[(broken(K.CONNECTION),)] * 12, says("back"))
+    reply = await here.ask(model)
+    assert isinstance(reply, ModelReply)
+    assert 60 < here.now < 300
+    assert max(here.slept) <= 60
+    assert sum(notice.startswith("still trying") for notice in here.notices) == len(here.retries) - 3
+
+
+@pytest.mark.parametrize("kind", [K.CONNECTION, K.OVERLOADED, K.TIMEOUT, K.RATE_LIMIT])
+async def test_patience_ends(kind: FailureKind) -> None:
+    here = Outage(patience_s=120)
+    failure = await here.ask(ScriptedModel((broken(kind),)))
+    assert isinstance(failure, Failure)
+    assert failure.kind is kind
+    assert 60 < here.now <= 120
+
+
+@pytest.mark.parametrize("kind", [K.AUTH, K.BILLING, K.BAD_REQUEST, K.MALFORMED_REPLY, K.CONTEXT_OVERFLOW])
+async def test_only_an_outage_is_waited_out(kind: FailureKind) -> None:
+    here = Outage()
+    assert isinstance(await here.ask(ScriptedModel((broken(kind),))), Failure)
+    assert here.now < 10
+
+
+async def test_a_long_wait_that_the_endpoint_asks_for_is_honoured_within_the_patience() -> None:
+    here = Outage()
+    reply = await here.ask(ScriptedModel((broken(K.RATE_LIMIT, 100.0),), says("now")))
+    assert isinstance(reply, ModelReply)
+    assert here.now >= 100
+    late = Outage()
+    assert isinstance(await late.ask(ScriptedModel((broken(K.RATE_LIMIT, 1000.0),), says("now"))), Failure)
+    assert late.now == 0
+
+
+async def test_after_a_round_only_models_with_an_outage_are_asked_again() -> None:
+    here = Outage()
+    refused = ScriptedModel((broken(K.AUTH),), name="refused")
+    down = ScriptedModel(*[(broken(K.OVERLOADED),)] * 5, says("back"), name="down")
+    reply = await here.ask(refused, down)
+    assert isinstance(reply, ModelReply)
+    assert (refused.calls, down.calls, reply.place) == (1, 6, 1)
+
+
+async def test_an_endpoint_that_fails_again_and_again_is_left_alone_by_everyone() -> None:
+    here = Outage(patience_s=1)  # too short to wait
+    down = ScriptedModel((broken(K.CONNECTION),), name="down")
+    await here.ask(down)
+    await here.ask(down)
+    assert down.calls == OPENS_AFTER
+    failure = await here.ask(down)
+    assert isinstance(failure, Failure)
+    assert (failure.kind, down.calls) == (K.CONNECTION, OPENS_AFTER)
+    assert here.chain.circuits.open_endpoints() == [down.endpoint]
+    other = ScriptedModel(says("still here"), name="other")
+    other.endpoint = "http://other"
+    assert isinstance(await here.ask(down, other), ModelReply)
+    here.now += 60
+    up = ScriptedModel(says("up"))
+    assert isinstance(await here.ask(up), ModelReply)
+    assert here.chain.circuits.open_endpoints() == []
+
+
+def test_one_call_probes_an_endpoint_after_its_pause() -> None:
+    now = [0.0]
+    circuits = CircuitBreaker(clock=lambda: now[0])
+    for _ in range(OPENS_AFTER):
+        assert circuits.wait_s("e") == 0
+        circuits.failed("e", broken(K.TIMEOUT).failure)
+    assert circuits.wait_s("e") > 0
+    now[0] = 60
+    assert circuits.wait_s("e") == 0
+    assert circuits.wait_s("e") > 0  # another call waits for the result
+    circuits.failed("e", broken(K.BAD_REQUEST).failure)  # an answer, though not a good one
+    assert circuits.wait_s("e") == 0

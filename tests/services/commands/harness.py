@@ -11,10 +11,12 @@ from typing import Any, cast
 from pykka import ActorRef
 
 from hermes.actors.kernel.actor import live_actors
+from hermes.agent.chat_message import encode
 from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, assemble
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.message import EncodedMessage
+from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
@@ -71,6 +73,7 @@ class CommandHarness:
     def __init__(self) -> None:
         self.now = START
         self.models = ["toy-1", "toy-2"]
+        self.model_problems: dict[str, str] = {}
         self.restarts: list[str] = []
         self.journal = LoopJournal()
         self.agent = ScriptedAgent()
@@ -83,6 +86,7 @@ class CommandHarness:
             new_turn_id=self.new_turn_id,
             clock=lambda: self.now,
             models=lambda: self.models,
+            model_problem=lambda name: self.model_problems.get(name, ""),
             personalities=lambda: ("concise", "teacher"),
             processes=self.processes,
             context_window=lambda: 1000,
@@ -142,7 +146,7 @@ class CommandHarness:
 
     # ------------------------------------------------------------ the agent
 
-    async def answer(self, text: str = "yes", *calls: Call) -> None:
+    async def answer(self, text: str = "yes", *calls: Call, reasoning: str = "") -> None:
         """The model answers what it was last asked."""
         work = await self.next_thought()
         message = {"role": "assistant", "content": text}
@@ -160,7 +164,7 @@ class CommandHarness:
                 turn=job.turn,
                 attempt=job.attempt,
                 replies=job.replies,
-                message=EncodedMessage(json.dumps(message).encode()),
+                message=encode({**message, **fields_of(Reasoning(text=reasoning))}),
                 text=text,
                 model="toy-1",
                 finish_reason="tool_calls" if calls else "stop",

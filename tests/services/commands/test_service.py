@@ -500,6 +500,8 @@ async def test_model_buttons_always_include_default() -> None:
         ("/personality Teacher", "personality", "teacher"),
         ("/personality none", "personality", "none"),
         ("/reasoning high", "reasoning", "high"),
+        ("/reasoning show", "show_reasoning", True),
+        ("/reasoning hide", "show_reasoning", False),
         ("/busy interrupt", "busy", "interrupt"),
         ("/yolo", "yolo", True),
         ("/title My trip", "title", "My trip"),
@@ -548,6 +550,25 @@ async def test_preference_command_shows_the_value_and_default_resets_it() -> Non
         assert "no title" in (await here.command("/title", "s")).text
 
 
+async def test_a_model_that_cannot_be_used_is_refused_with_the_reason() -> None:
+    async with world() as here:
+        here.model_problems["anthropic:claude"] = "ANTHROPIC_API_KEY is not set"
+        await here.talk("a", "s")
+        reply = await here.command("/model anthropic:claude", "s")
+        assert (reply.ok, reply.text) == (False, "ANTHROPIC_API_KEY is not set.")
+        assert (await here.command("/model groq:llama", "s")).ok
+        assert (await here.session("s")).preferences.model == "groq:llama"
+
+
+async def test_reasoning_of_the_last_answer_is_shown_on_request() -> None:
+    async with world() as here:
+        await here.talk("a", "s")
+        assert "no reasoning" in (await here.command("/reasoning show", "s")).text
+        await here.say("b", "s")
+        await here.answer("the answer", reasoning="because of that")
+        assert "because of that" in (await here.command("/reasoning show", "s")).text
+
+
 async def test_an_unknown_model_is_taken_with_a_doubt() -> None:
     async with world() as here:
         await here.talk("a", "s")
@@ -588,7 +609,13 @@ async def test_usage_tells_tokens_cost_context_turns_and_time() -> None:
         here.now += 7200
         await here.say("b", "s")
         text = (await here.command("/usage", "s")).text
-        for line in ("Turns      1 in 2 h", "100 tokens, 40 of them cached", "$0.2500", "110 of 1,000", "This turn"):
+        for line in (
+            "Turns      1 in 2 h",
+            "40 of them cached (40%)",
+            "$0.2500",
+            "110 of 1,000",
+            "This turn",
+        ):
             assert line in text
 
 

@@ -1,0 +1,75 @@
+"""List of the models that an endpoint serves, with window and prices where the endpoint tells them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.agent.models.failure import address_of, malformed
+from hermes.agent.models.openai_client import make_client, translated
+from hermes.domain.provider import ModelFacts, Provider, WireProtocol
+from hermes.domain.usage import Price
+from hermes.domain.values import dataclass
+
+TIMEOUT_S = 20.0
+_MILLION = 1_000_000
+_WINDOWS = ("context_length", "context_window", "max_context_length", "max_model_len")  # names that endpoints use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel:
+    name: str
+    facts: ModelFacts
+
+
+async def list_models(provider: Provider, *, base_url: str, key: str) -> list[ListedModel]:
+    """Ask the endpoint for its models. Raises ModelError."""
+    client = await asyncio.to_thread(
+        make_client, provider, base_url=base_url, key=key, connect_timeout_s=TIMEOUT_S, idle_timeout_s=TIMEOUT_S
+    )
+    headers = {"anthropic-version": "2023-06-01"} if provider.protocol is WireProtocol.MESSAGES else {}
+    try:
+        with translated(address_of(base_url, secret=key), key):
+            answer = await client.get("/models", cast_to=object, options={"headers": headers})
+    finally:
+        await client.close()
+    return listed(provider, answer)
+
+
+def listed(provider: Provider, answer: object) -> list[ListedModel]:
+    """Return the models of an answer. What the endpoint tells counts before what is known."""
+    entries = answer.get("data") if isinstance(answer, dict) else answer
+    if not isinstance(entries, list):
+        raise malformed("the list of models cannot be read")
+    found = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    models = (ListedModel(name=_name(entry), facts=_facts(provider, entry)) for entry in found)
+    return sorted(models, key=lambda model: model.name)
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    return str(entry["id"]).removeprefix("models/")  # Gemini's
+
+
+def _facts(provider: Provider, entry: Mapping[str, Any]) -> ModelFacts:
+    known = provider.facts(_name(entry))
+    window = next((entry[name] for name in _WINDOWS if isinstance(entry.get(name), int)), 0)
+    return ModelFacts(
+        context_window=window or known.context_window,
+        max_output=known.max_output,
+        price=_price(entry.get("pricing")) or known.price,
+        vision=known.vision,
+        reasoning=known.reasoning,
+    )
+
+
+def _price(pricing: object) -> Price | None:
+    """Return OpenRouter's prices, which are per token and written as text."""
+    if not isinstance(pricing, dict):
+        return None
+    try:
+        prompt, output = float(pricing["prompt"]) * _MILLION, float(pricing["completion"]) * _MILLION
+        cached = float(pricing["input_cache_read"]) * _MILLION if pricing.get("input_cache_read") else None
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Price(input=prompt, cached_input=cached, output=output) if prompt >= 0 and output >= 0 else None

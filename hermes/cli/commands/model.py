@@ -1,0 +1,222 @@
+"""`hermes model`: show, list, check and choose models."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import one_line, print_json, print_table, print_text
+from hermes.cli.parser import Commands
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.config.model_settings import ModelConfig
+    from hermes.domain.provider import ModelFacts, Provider
+    from hermes.domain.usage import Price
+
+
+def add_commands(commands: Commands) -> None:
+    model = commands.add(
+        "model",
+        _show,
+        "Show, list, check or choose the model.",
+        examples="  hermes model list openrouter\n  hermes model set anthropic:claude-sonnet-4-5",
+        json=True,
+    )
+    actions = Commands(model, required=False)
+    actions.add("show", _show, "Show the configured model with its window and prices.", json=True)
+    actions.add("providers", _providers, "List the providers with their addresses and key variables.", json=True)
+    listing = actions.add("list", _list, "List the models of the endpoint, with window and prices.", json=True)
+    listing.add_argument("provider", nargs="?", default="", help="provider (default: the configured one)")
+    listing.add_argument("--known", action="store_true", help="list only what is known without asking the endpoint")
+    checking = actions.add("check", _check, "Ask the model for one word. Exit code 1 if it fails.", json=True)
+    checking.add_argument(
+        "model", nargs="?", default="", metavar="[PROVIDER:]MODEL", help="default: the configured one"
+    )
+    setting = actions.add("set", _set, "Check a model with one call and write it to the configuration.", json=True)
+    setting.add_argument("model", metavar="[PROVIDER:]MODEL", help="model, with its provider if that changes")
+    setting.add_argument("--no-check", action="store_true", help="write it without a call")
+
+
+def _load(environ: Mapping[str, str]) -> ModelConfig:
+    from hermes.config.home import Home
+    from hermes.config.loader import load_config
+
+    return load_config(Home.from_environ(environ), environ).model
+
+
+def _chosen(text: str, environ: Mapping[str, str]) -> ModelConfig:
+    from hermes.app.factories.models import choice_of, with_choice
+
+    model = _load(environ)
+    return with_choice(model, choice_of(text, model)) if text else model
+
+
+# ---------------------------------------------------------------- show and list
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    model = _load(environ)
+    entry = model.entry
+    facts = {
+        "provider": model.provider,
+        "model": model.name or model.provider,
+        "protocol": str(entry.protocol if entry and model.protocol == "auto" else model.protocol),
+        "base_url": model.base_url or (entry.base_url if entry else ""),
+        "key_variables": list(model.key_variables),
+        "missing_variables": [name for name in model.key_variables if not environ.get(name, "").strip()],
+        "context_window": model.window,
+        "price": _prices(model.price()),
+        "fallbacks": list(model.fallbacks),
+        "aliases": list(model.aliases),
+    }
+    if getattr(args, "json", False):
+        print_json(facts)
+        return 0
+    for name, value in facts.items():
+        text = ", ".join(value) if isinstance(value, list) else _dollars(model.price()) if name == "price" else value
+        print_text(f"{name.replace('_', ' '):<18} {text or '-'}")
+    return 0
+
+
+def _providers(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.providers import PROVIDERS
+
+    rows = [
+        {
+            "provider": each.name,
+            "service": each.title,
+            "key_variable": each.key_variable,
+            "key_set": _has_key(each, environ),
+            "protocol": str(each.protocol),
+            "base_url": each.base_url,
+        }
+        for each in PROVIDERS.values()
+    ]
+    if getattr(args, "json", False):
+        print_json({"providers": rows})
+        return 0
+    known = {True: "set", False: "not set", None: "not needed"}
+    print_table(
+        ("provider", "service", "key variable", "key", "address"),
+        [
+            (each.name, each.title, each.key_variable, known[_has_key(each, environ)], each.base_url)
+            for each in PROVIDERS.values()
+        ],
+        drop=("address", "service"),
+    )
+    return 0
+
+
+def _has_key(provider: Provider, environ: Mapping[str, str]) -> bool | None:
+    """Return whether the provider's key is set; None if it needs none."""
+    return bool(environ.get(provider.key_variable, "").strip()) if provider.key_variable else None
+
+
+def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.agent.models.model_set import ModelChoice
+    from hermes.app.factories.models import live_models, with_choice
+    from hermes.config.providers import PROVIDERS
+    from hermes.domain.errors import ConfigError
+
+    model = _load(environ)
+    provider = args.provider or model.provider
+    if provider not in PROVIDERS:
+        raise ConfigError(f"the provider {provider} has no list of models; `hermes model providers` lists providers")
+    if args.known:
+        found = [(name, facts) for name, facts in PROVIDERS[provider].models]
+    else:
+        chosen = with_choice(model, ModelChoice(provider=provider, model=model.name))
+        found = [(each.name, each.facts) for each in asyncio.run(live_models(chosen, environ))]
+    if getattr(args, "json", False):
+        print_json({"provider": provider, "models": [{"model": name, **_described(facts)} for name, facts in found]})
+        return 0
+    rows = [
+        (one_line(name), f"{facts.context_window:,}" if facts.context_window else "-", _dollars(facts.price))
+        for name, facts in found
+    ]
+    print_table(("model", "window", "input / cached / output, $ per million tokens"), rows, numbers=("window",))
+    return 0
+
+
+def _described(facts: ModelFacts) -> dict[str, Any]:
+    return {
+        "context_window": facts.context_window or None,
+        "max_output": facts.max_output or None,
+        "price": _prices(facts.price),
+        "vision": facts.vision,
+        "reasoning": facts.reasoning,
+    }
+
+
+def _prices(price: Price | None) -> dict[str, float | None] | None:
+    if price is None or not (price.input or price.output):
+        return None
+    return {"input": price.input, "cached_input": price.cached_input, "output": price.output}
+
+
+def _dollars(price: Price | None) -> str:
+    if price is None or not (price.input or price.output):
+        return "-"
+    cached = "-" if price.cached_input is None else f"{price.cached_input:g}"
+    return f"{price.input:g} / {cached} / {price.output:g}"
+
+
+# ---------------------------------------------------------------- check and set
+
+
+def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    return _checked(args, _chosen(args.model, environ), environ)
+
+
+def _checked(args: argparse.Namespace, model: ModelConfig, environ: Mapping[str, str]) -> int:
+    """Make one call and report it."""
+    import time
+
+    from hermes.app.factories.models import make_models
+    from hermes.cli.doctor.live_checks import MODEL_TIMEOUT_S, ask_once
+    from hermes.config.settings import Config
+    from hermes.domain.errors import ModelError
+
+    began, problem, text = time.monotonic(), "", ""
+    try:
+        text = asyncio.run(ask_once(make_models(Config(model=model), environ).chain[0]))
+    except ModelError as error:
+        problem = str(error)
+    except TimeoutError:
+        problem = f"it did not answer within {MODEL_TIMEOUT_S:g} s"
+    took_s = round(time.monotonic() - began, 2)
+    name = f"{model.provider}:{model.name}" if model.name else model.provider
+    if getattr(args, "json", False):
+        print_json({"ok": not problem, "model": name, "answer": text, "problem": problem or None, "took_s": took_s})
+    elif problem:
+        print_text(f"{name} does not work: {one_line(problem)}.")
+    else:
+        print_text(f"{name} answered in {took_s:g} s: {one_line(text)[:80]}")
+    return 1 if problem else 0
+
+
+def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.home import Home, is_free
+    from hermes.config.revision import set_settings
+
+    before, model = _load(environ), _chosen(args.model, environ)
+    if not args.no_check and (code := _checked(args, model, environ)):
+        return code
+    changes = {"model.provider": model.provider, "model.name": model.name}
+    if model.provider != before.provider:  # settings of the other endpoint do not apply
+        changes |= {
+            "model.base_url": "",
+            "model.api_key_env": "auto",
+            "model.api_key_file": "",
+            "model.protocol": "auto",
+        }
+    home = Home.from_environ(environ)
+    set_settings(home, changes, environ)
+    if not getattr(args, "json", False):
+        print_text(f"The model is {model.provider}:{model.name}.")
+        if not is_free(home):
+            print_text("The running daemon has the old one: `hermes reload` applies the new one.")
+    return 0

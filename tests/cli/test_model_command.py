@@ -1,0 +1,74 @@
+"""`hermes model` against a fake endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hermes.config.home import Home
+from hermes.config.providers import PROVIDERS
+from tests.support.scripted_model import ScriptedModel
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        model.server.models = [{"id": "scripted", "context_length": 4096}, {"id": "other"}]
+        yield model
+
+
+@pytest.fixture
+def configured(home: Home, endpoint: ScriptedModel) -> ScriptedModel:
+    home.config_file.parent.mkdir(parents=True, exist_ok=True)
+    home.config_file.write_text(f"# mine\n{endpoint.config}", encoding="utf-8")
+    return endpoint
+
+
+def test_the_configured_model_is_shown(hermes: Any, home: Home) -> None:
+    home.config_file.write_text("model: {provider: anthropic, name: claude-sonnet-4-5}\n", encoding="utf-8")
+    shown = json.loads(hermes("model", "--json").stdout)
+    assert (shown["provider"], shown["protocol"], shown["context_window"]) == ("anthropic", "messages", 200_000)
+    assert shown["price"] == {"input": 3.0, "cached_input": 0.3, "output": 15.0}
+    assert shown["missing_variables"] == ["ANTHROPIC_API_KEY"]
+    assert "claude-sonnet-4-5" in hermes("model").stdout
+
+
+def test_every_provider_is_listed_with_its_key(hermes: Any) -> None:
+    found = json.loads(hermes("model", "providers", "--json", GROQ_API_KEY="x").stdout)["providers"]
+    assert {each["provider"]: each["key_set"] for each in found}.keys() == PROVIDERS.keys()
+    assert {each["provider"] for each in found if each["key_set"]} >= {"groq"}
+    assert "OPENROUTER_API_KEY" in hermes("model", "providers").stdout
+
+
+@pytest.mark.usefixtures("configured")
+def test_the_endpoints_models_are_listed(hermes: Any) -> None:
+    found = json.loads(hermes("model", "list", "--json").stdout)
+    assert [(each["model"], each["context_window"]) for each in found["models"]] == [
+        ("other", None),
+        ("scripted", 4096),
+    ]
+    known = json.loads(hermes("model", "list", "openai", "--known", "--json").stdout)
+    assert any(each["price"] for each in known["models"])
+
+
+def test_a_model_is_checked_with_one_call_and_set(hermes: Any, home: Home, configured: ScriptedModel) -> None:
+    assert json.loads(hermes("model", "check", "--json").stdout)["ok"] is True
+    assert hermes("model", "set", "other").returncode == 0
+    assert [each["model"] for each in configured.requests] == ["scripted", "other"]
+    text = home.config_file.read_text(encoding="utf-8")
+    assert text.startswith("# mine\n")
+    assert json.loads(hermes("config", "get", "model.name", "--json").stdout)["value"] == "other"
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_model_that_does_not_answer_is_not_set(hermes: Any, home: Home) -> None:
+    before = home.config_file.read_text(encoding="utf-8")
+    refused = hermes("model", "set", "vllm:gone")  # no server there
+    assert refused.returncode == 1
+    assert home.config_file.read_text(encoding="utf-8") == before
+    assert hermes("model", "set", "vllm:gone", "--no-check").returncode == 0
+    shown = json.loads(hermes("model", "show", "--json").stdout)
+    assert (shown["provider"], shown["base_url"]) == ("vllm", "http://127.0.0.1:8000/v1")
