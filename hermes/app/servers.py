@@ -71,6 +71,7 @@ def _api_settings(config: Config, key: str) -> ApiSettings:
         max_body_bytes=config.api.max_body_bytes,
         max_connections=connections_within(config.api.max_connections),
         max_connections_per_peer=config.api.max_connections_per_peer,
+        tools=config.tools.api,
         header_timeout_s=config.api.header_timeout_s,
         body_timeout_s=config.api.body_timeout_s,
         allow_yolo=config.api.allow_yolo,

@@ -26,6 +26,7 @@ OWNERS = "X-Hermes-Session-Id"
 REFUSED = {"GET /api/processes", "GET /api/processes/{id}", "GET /api/processes/{id}/log"} | {
     "POST /api/processes/{id}/kill",
     "GET /api/sessions/{id}/processes",
+    "GET /health/detailed",
 }
 
 
@@ -99,6 +100,9 @@ async def test_named_key_reaches_nothing_of_others(
         "/api/commands": {"text": "/resume owners"},
         "/api/sessions/{id}/commands": {"text": "/title mine"},
         "/api/sessions/{id}/steer": {"text": "stop that"},
+        "/api/sessions/{id}/chat": {"message": "go on"},
+        "/api/sessions/{id}/chat/stream": {"message": "go on"},
+        "/v1/completions": {"prompt": "go on"},
         "/api/sessions/{id}/answer": {"answer": "yes"},
         "/api/sessions": {"id": "owners"},
         "/api/sessions/{id}": {"title": "mine"},
@@ -106,12 +110,14 @@ async def test_named_key_reaches_nothing_of_others(
         "/v1/runs/{id}/approval": {"choice": "once"},
     }
     sent = {"json": bodies.get(path, {})} if method in ("POST", "PATCH") else {}
-    with_session = {OWNERS: "owners"} if path == "/v1/chat/completions" else {}
+    with_session = {OWNERS: "owners"} if path in ("/v1/chat/completions", "/v1/completions") else {}
     url = path.replace("{id}", name)
     async with ci.request(method, url, headers=with_session, **sent) as response:
         said = await response.text()
     harmless = {
         "GET /v1/models",
+        "GET /v1/capabilities",
+        "GET /v1/toolsets",
         "GET /v1/models/{id}",
         "GET /v1/runs",
         "GET /api/approvals",
@@ -119,7 +125,8 @@ async def test_named_key_reaches_nothing_of_others(
         "GET /api/commands",
         "POST /api/commands",
     }
-    expected = {200} if route in harmless else {403} if route in REFUSED else {404}
+    not_offered = "/v1/embeddings" in path or "/v1/audio" in path
+    expected = {200} if route in harmless else {403} if route in REFUSED else {501} if not_offered else {404}
     assert response.status in expected, said
     assert "the owner's words" not in said
     assert "proc_a" not in said or "error" in said

@@ -47,6 +47,9 @@ _EXPOSED_HEADERS = (
     parameter.SESSION_HEADER,
     parameter.TURN_HEADER,
     parameter.REPLAY_HEADER,
+    parameter.COMPLETED_HEADER,
+    parameter.PARTIAL_HEADER,
+    parameter.ERROR_HEADER,
     "Retry-After",
     parameter.SHOULD_RETRY_HEADER,
 )
@@ -167,4 +170,4 @@ def _is_loopback(name: str) -> bool:
 
 
 WELCOME_PATH = "/"
-OPEN_PATHS = frozenset({"/health", "/health/ready", "/openapi.json"})
+OPEN_PATHS = frozenset({"/health", "/v1/health", "/health/ready", "/openapi.json"})

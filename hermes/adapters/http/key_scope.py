@@ -25,6 +25,14 @@ KEY = web.RequestKey("key", ApiKey)
 ROUTES = frozenset(
     {
         "POST /v1/chat/completions",
+        "POST /v1/completions",
+        "GET /v1/capabilities",
+        "GET /v1/toolsets",
+        "POST /v1/embeddings",
+        "POST /v1/audio/speech",
+        "POST /v1/audio/transcriptions",
+        "POST /api/sessions/{id}/chat",
+        "POST /api/sessions/{id}/chat/stream",
         "GET /v1/models",
         "GET /v1/models/{id}",
         "POST /v1/responses",

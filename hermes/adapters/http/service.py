@@ -16,7 +16,14 @@ from hermes.adapters.http.event_stream import STREAM, TURNSTILE, Turnstile
 from hermes.adapters.http.field import given
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.listener import Lifetime
-from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, SHOULD_RETRY_HEADER, TURN_HEADER
+from hermes.adapters.http.parameter import (
+    COMPLETED_HEADER,
+    ERROR_HEADER,
+    REPLAY_HEADER,
+    SESSION_HEADER,
+    SHOULD_RETRY_HEADER,
+    TURN_HEADER,
+)
 from hermes.adapters.http.schema import decode
 from hermes.adapters.http.stream_token import StreamToken
 from hermes.domain.access.role import Role
@@ -69,6 +76,7 @@ class Service:
     body_timeout_s: float = 30
     ping_s: float = 15
     allow_yolo: bool = True
+    tools: tuple[str, ...] = ()  # toolsets and tools of this surface
     search: Search | None = None
     files: FileShelf | None = None
     inputs: InputParts | None = None
@@ -144,7 +152,10 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
             raise  # the client is gone
         found = problem.of_error(error)
         if STREAM not in request:
-            return found.response()
+            response = found.response()
+            if RECEIPT in request:
+                response.headers.update({COMPLETED_HEADER: "false", ERROR_HEADER: found.code})
+            return response
         await request[STREAM].fail(found)
         return request[STREAM].response
 
@@ -164,5 +175,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers[TURN_HEADER] = receipt.turn
         if receipt.duplicate:
             response.headers[REPLAY_HEADER] = "true"
+        if response.status == 200 and isinstance(response, web.Response):
+            response.headers.setdefault(COMPLETED_HEADER, "true")
         if response.status >= 400:  # the message is stored: client libraries must not retry
             response.headers[SHOULD_RETRY_HEADER] = "false"

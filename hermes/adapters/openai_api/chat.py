@@ -106,7 +106,9 @@ class Chat:
         if isinstance(outcome, CallAsked):
             log_end(request, outcome, "waits for a person")
             remember_session(request, outcome.session)
-            return json_response(replace(completion, session=outcome.session).waiting(outcome))
+            response = json_response(replace(completion, session=outcome.session).waiting(outcome))
+            response.headers.update({parameter.COMPLETED_HEADER: "false", parameter.PARTIAL_HEADER: "true"})
+            return response
         answer = settled(request, outcome)
         return json_response(replace(completion, session=answer.session).whole(answer))
 

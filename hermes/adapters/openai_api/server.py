@@ -15,6 +15,7 @@ from hermes.adapters.http.key_scope import KeyScope
 from hermes.adapters.http.listener import Lifetime, Listener
 from hermes.adapters.http.peer_limit import PeerLimit
 from hermes.adapters.http.service import Service, application
+from hermes.adapters.openai_api.about_api import AboutApi
 from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
 from hermes.adapters.openai_api.events.event_api import EventApi
@@ -31,7 +32,9 @@ from hermes.adapters.openai_api.runs.run_api import RunApi
 from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.adapters.openai_api.session_wish_api import SessionWishes
 from hermes.adapters.openai_api.sessions.search_api import SearchApi
+from hermes.adapters.openai_api.sessions.session_chat_api import SessionChatApi
 from hermes.adapters.openai_api.sessions.session_edit_api import SessionEditApi
+from hermes.adapters.openai_api.text_completion import TextCompletions
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.ids import TurnId
 from hermes.domain.values import dataclass
@@ -65,6 +68,7 @@ class ApiSettings:
     ping_s: float = 15
     model_name: str = "hermes"
     allow_yolo: bool = False
+    tools: tuple[str, ...] = ()  # toolsets and tools of the API
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
@@ -75,8 +79,10 @@ def api_routes(service: Service) -> list[web.RouteDef]:
         CommandApi(service),
         HealthApi(service),
         FileApi(service),
+        AboutApi(service),
+        TextCompletions(service),
     )
-    sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service))
+    sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service), SessionChatApi(service))
     return [route for part in (*parts, *sessions, *_turn_parts(service)) for route in part.routes()]
 
 
@@ -179,6 +185,7 @@ class ApiServer:
             body_timeout_s=self._settings.body_timeout_s,
             ping_s=self._settings.ping_s,
             allow_yolo=self._settings.allow_yolo,
+            tools=self._settings.tools,
             search=self._search,
             files=self._files,
             inputs=self._inputs,

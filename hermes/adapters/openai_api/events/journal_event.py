@@ -17,6 +17,7 @@ from hermes.domain.events import (
     PhaseChanged,
     ProcessEnded,
     ProcessStarted,
+    ReasoningDelta,
     Steered,
     TextDelta,
     TextReset,
@@ -75,6 +76,8 @@ def live_event(event: Event) -> Named | None:
     match event:
         case TextDelta(text=text):
             return "message.delta", {"text": text}
+        case ReasoningDelta(text=text):
+            return "reasoning.delta", {"text": text}
         case TextReset() | CallProgress() | Notice() | Steered():
             return turn_event.of_event(event)
         case PhaseChanged(phase=phase, reason=reason):

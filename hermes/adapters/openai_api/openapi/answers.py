@@ -400,6 +400,66 @@ class FileUpload(TypedDict):
     purpose: NotRequired[str]
 
 
+class TextChoice(TypedDict):
+    index: Literal[0]
+    text: str
+    logprobs: None
+    finish_reason: str | None
+
+
+class TextCompletionJson(TypedDict):
+    id: str
+    object: Literal["text_completion"]
+    created: Count
+    model: str
+    choices: list[TextChoice]
+    usage: NotRequired[dict[str, int]]
+    hermes: dict[str, Any]
+
+
+class TextCompletionRequest(TypedDict):
+    prompt: Annotated[str | list[str], Meta(description="One text, or a list with one.")]
+    model: NotRequired[str]
+    stream: NotRequired[bool]
+    max_tokens: NotRequired[int]
+    temperature: NotRequired[float]
+
+
+class SessionChatAnswer(TypedDict):
+    session_id: SessionIdText
+    turn_id: str
+    run_id: str
+    message: dict[str, str]
+    finish_reason: NotRequired[str]
+    usage: NotRequired[dict[str, Any]]
+    pending: NotRequired[Pending]
+
+
+class SessionChatEvent(TypedDict):
+    seq: Count
+    ts: float
+    session_id: SessionIdText
+    turn_id: str
+    run_id: str
+
+
+class AgentHealth(TypedDict):
+    status: Literal["ok"]
+    platform: str
+    version: str
+
+
+class ToolsetJson(TypedDict):
+    name: str
+    enabled: bool
+    tools: list[str]
+
+
+class ToolsetList(TypedDict):
+    object: Literal["list"]
+    data: list[ToolsetJson]
+
+
 class TokenJson(TypedDict):
     token: str
     scope: TokenScope

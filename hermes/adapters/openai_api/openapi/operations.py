@@ -32,6 +32,7 @@ from hermes.adapters.openai_api.session_wish_api import (
     UndoRequest,
 )
 from hermes.adapters.openai_api.sessions.search_api import SearchQuery
+from hermes.adapters.openai_api.sessions.session_chat_api import SessionMessage
 from hermes.adapters.openai_api.sessions.session_edit_api import SessionChange, SessionRequest
 from hermes.adapters.openai_api.turns.turn_request import ResponseRequest, RunRequest
 
@@ -286,6 +287,60 @@ _SESSIONS = (
         )
     ),
 )
+_AGENT = (
+    Operation(
+        route="POST /v1/completions",
+        id="createCompletion",
+        summary="Send a prompt as a message and get its answer; use chat completions instead",
+        answer=answers.TextCompletionJson,
+        body=answers.TextCompletionRequest,
+        example={"model": "hermes", "prompt": "Hello"},
+        headers=_TURN,
+        events=answers.TextCompletionJson,
+        stream_text="Parts of the text, then `[DONE]`.",
+    ),
+    Operation(
+        route="POST /api/sessions/{id}/chat",
+        id="chatInSession",
+        summary="Send a message to a stored session and get its answer",
+        answer=answers.SessionChatAnswer,
+        body=SessionMessage,
+        example={"message": "Hello"},
+        headers=(IDEMPOTENCY_HEADER,),
+    ),
+    Operation(
+        route="POST /api/sessions/{id}/chat/stream",
+        id="streamInSession",
+        summary="Send a message to a stored session and stream its answer",
+        body=SessionMessage,
+        example={"message": "Hello"},
+        headers=(IDEMPOTENCY_HEADER,),
+        events=answers.SessionChatEvent,
+        stream_text=stream_text.SESSION_CHAT,
+    ),
+    Operation(route="GET /v1/health", id="getAgentHealth", summary="Liveness", answer=answers.AgentHealth, open=True),
+    Operation(
+        route="GET /health/detailed",
+        id="getDetailedHealth",
+        summary="State of the daemon and its platforms, for the owner",
+        answer=dict[str, Any],
+    ),
+    Operation(
+        route="GET /v1/capabilities",
+        id="getCapabilities",
+        summary="List features and routes",
+        answer=dict[str, Any],
+    ),
+    Operation(route="GET /v1/toolsets", id="listToolsets", summary="List toolsets", answer=answers.ToolsetList),
+    *(
+        Operation(route=f"POST {path}", id=name, summary=f"Not offered: {what}", status=501, answer=answers.ErrorJson)
+        for path, name, what in (
+            ("/v1/embeddings", "createEmbeddings", "embeddings"),
+            ("/v1/audio/speech", "createSpeech", "speech"),
+            ("/v1/audio/transcriptions", "createTranscription", "transcriptions"),
+        )
+    ),
+)
 _FILES = (
     Operation(
         route="POST /v1/files",
@@ -357,4 +412,4 @@ _DAEMON = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *_FILES, *_PROCESSES, *_DAEMON)
+OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *_AGENT, *_FILES, *_PROCESSES, *_DAEMON)

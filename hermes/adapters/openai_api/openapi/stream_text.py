@@ -59,6 +59,7 @@ after a restart of the daemon. The others are live only.
 | `run.started` | yes | `attempt` |
 | `run.interrupted` | yes | `reason`; it continues automatically |
 | `message.delta` | no | `text` |
+| `reasoning.delta` | no | `text`: reasoning of the model, where it reports it |
 | `message.reset` | no | discard the text since the last tool call: it comes again |
 | `message.completed` | yes | `text`, `tool_calls` (`call_id`, `name`, `arguments`): the model calls tools |
 | `tool.started`, `tool.completed` | yes | as in `hermes.tool.*` of a stream |
@@ -89,3 +90,8 @@ Server-sent events of all sessions. Those of turns have the names and fields of 
 | `session.state` | no | `phase`, `reason` |
 | `process.started`, `process.ended` | no | `process_id`, `command`, and `end` |
 | `daemon.stopping` | no | `text`, `last_event_id` |"""
+
+SESSION_CHAT = """\
+Server-sent events, each with `seq`, `ts`, `session_id`, `turn_id` and `run_id`: `run.started`, `assistant.delta`
+(`delta`), events of tools and questions as in a chat stream, without `hermes.`, `assistant.completed` (`content`),
+`run.completed` (`finish_reason`, `usage`, and `session_id` of the current session), and `done`."""

@@ -1,0 +1,105 @@
+"""Routes about the server itself: its state, capabilities and tools, and what it does not offer."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.problem import Problem, ProblemError
+from hermes.adapters.http.service import Service, json_response
+from hermes.adapters.openai_api.openapi.operations import OPERATIONS
+from hermes.config.toolset import TOOLSETS
+
+_FEATURES = {
+    "chat_completions": True,
+    "chat_completions_streaming": True,
+    "completions": True,
+    "responses_api": True,
+    "responses_streaming": True,
+    "run_submission": True,
+    "run_status": True,
+    "run_list": True,
+    "run_events_sse": True,
+    "run_events_resume": True,
+    "run_stop": True,
+    "run_approval": True,
+    "approval_list": True,
+    "events_of_all_sessions": True,
+    "stream_tokens": True,
+    "session_resources": True,
+    "session_chat": True,
+    "session_fork": True,
+    "session_search": True,
+    "session_continuity_header": "X-Hermes-Session-Id",
+    "session_key_header": "X-Hermes-Session-Key",
+    "idempotency_keys": True,
+    "files": True,
+    "pictures": True,
+    "embeddings": False,
+    "audio": False,
+}
+_NOT_HERE = (
+    "Hermes is an agent: it serves chat, responses, runs and files. Send requests for {what} to the provider of your "
+    "model directly."
+)
+
+
+class AboutApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/v1/health", self.alive),
+            web.get("/health/detailed", self.detailed),
+            web.get("/v1/capabilities", self.capabilities),
+            web.get("/v1/toolsets", self.toolsets),
+            web.post("/v1/embeddings", self.refuse_embeddings),
+            web.post("/v1/audio/speech", self.refuse_audio),
+            web.post("/v1/audio/transcriptions", self.refuse_audio),
+        ]
+
+    async def alive(self, _request: web.Request) -> web.Response:
+        return json_response(
+            {"status": "ok", "platform": "hermes-agent", "version": self._service.operations.version()}
+        )
+
+    async def detailed(self, _request: web.Request) -> web.Response:
+        """Return the state of the daemon and its platforms, for the owner."""
+        info = self._service.operations.info()
+        names = ("version", "pid", "uptime_s", "ready", "reason", "restarting", "turns", "platforms", "model_health")
+        shown = {name: info[name] for name in names if name in info}
+        state = "running" if self._service.lifetime.intake_open else "draining"
+        return json_response({"status": "ok", "platform": "hermes-agent", "gateway_state": state, **shown})
+
+    async def capabilities(self, _request: web.Request) -> web.Response:
+        endpoints = {each.id: {"method": each.route.split()[0], "path": each.path} for each in OPERATIONS}
+        return json_response(
+            {
+                "object": "hermes.api_server.capabilities",
+                "platform": "hermes-agent",
+                "version": self._service.operations.version(),
+                "model": self._service.model_name,
+                "auth": {"type": "bearer", "required": True},
+                "features": _FEATURES,
+                "endpoints": endpoints,
+            }
+        )
+
+    async def toolsets(self, _request: web.Request) -> web.Response:
+        return json_response({"object": "list", "data": [self._toolset(name) for name in TOOLSETS]})
+
+    def _toolset(self, name: str) -> JsonObject:
+        chosen, tools = self._service.tools, TOOLSETS[name]
+        enabled = [tool for tool in tools if name in chosen or tool in chosen]
+        return {"name": name, "enabled": bool(enabled), "tools": list(tools)}
+
+    async def refuse_embeddings(self, _request: web.Request) -> web.Response:
+        raise _not_here("embeddings")
+
+    async def refuse_audio(self, _request: web.Request) -> web.Response:
+        raise _not_here("audio")
+
+
+def _not_here(what: str) -> ProblemError:
+    return ProblemError(Problem(status=501, code="not_offered", message=_NOT_HERE.format(what=what), close=True))

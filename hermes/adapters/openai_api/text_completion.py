@@ -1,0 +1,112 @@
+"""POST /v1/completions: the older form of a completion. The prompt is a person's message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from aiohttp import web
+
+from hermes.adapters.http.event_stream import open_stream
+from hermes.adapters.http.field import given, refuse
+from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
+from hermes.adapters.openai_api.model_api import check_model
+from hermes.adapters.openai_api.turns import pending
+from hermes.adapters.openai_api.turns.session_choice import read_choice
+from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
+from hermes.adapters.openai_api.turns.turn_wait import settled, while_wanted
+from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.domain.events import CallAsked, TurnAnswered, TurnGaveUp
+from hermes.domain.submission import Receipt
+
+
+class TextCompletions:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._intake = TurnIntake(service)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/v1/completions", self.complete)]
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        service = self._service
+        chat, intake = await self._read(request)
+        with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
+            receipt = await self._intake.submit(intake)
+            request[RECEIPT] = receipt
+            remember_session(request, receipt.session)
+            with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
+                respond = self._stream if chat.stream else self._whole
+                return await while_wanted(service, request, receipt, respond(request, chat, receipt, watch))
+
+    async def _read(self, request: web.Request) -> tuple[ChatRequest, Intake]:
+        body = chat_body(given(await self._service.read_json(request)), self._service.model_name)
+        chat = parse_chat_request(body)
+        check_model(chat.model, self._service.models())
+        source = self._service.source(request, chat.user)
+        choice = read_choice(request, source.platform)
+        prepare = self._intake.prepare
+        return chat, prepare(request, body, chat.given, options=chat.options, source=source, choice=choice)
+
+    async def _whole(
+        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+    ) -> web.StreamResponse:
+        outcome = await watch.outcome()
+        if isinstance(outcome, CallAsked):
+            asked = pending.in_words(outcome, receipt.into or receipt.turn, may_approve=True)
+            return json_response(self._object(chat, receipt, asked, "stop"))
+        answer = settled(request, outcome)
+        used = {
+            "prompt_tokens": answer.usage.prompt_tokens,
+            "completion_tokens": answer.usage.completion_tokens,
+            "total_tokens": answer.usage.prompt_tokens + answer.usage.completion_tokens,
+        }
+        return json_response({**self._object(chat, receipt, answer.text, answer.finish_reason), "usage": used})
+
+    async def _stream(
+        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+    ) -> web.StreamResponse:
+        stream = await open_stream(request)
+        while True:
+            match await watch.step():
+                case None:
+                    await stream.ping()
+                case str() as text:
+                    await stream.send(self._object(chat, receipt, text))
+                case CallAsked() as asked:
+                    words = pending.in_words(asked, receipt.into or receipt.turn, may_approve=True)
+                    await stream.send(self._object(chat, receipt, words, "stop"))
+                    break
+                case TurnAnswered() | TurnGaveUp() as outcome:
+                    answer = settled(request, outcome)
+                    rest = watch.spoken.rest(answer.text)
+                    await stream.send(self._object(chat, receipt, rest, answer.finish_reason))
+                    break
+                case _:
+                    continue  # tools and notices have no place here
+        await stream.done()
+        return stream.response
+
+    def _object(self, chat: ChatRequest, receipt: Receipt, text: str, finish: str | None = None) -> JsonObject:
+        return {
+            "id": f"cmpl-{receipt.turn}",
+            "object": "text_completion",
+            "created": int(self._service.clock()),
+            "model": chat.model,
+            "choices": [{"index": 0, "text": text, "logprobs": None, "finish_reason": finish}],
+            "hermes": {"session_id": receipt.session, "turn_id": receipt.turn},
+        }
+
+
+def chat_body(body: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the body of a chat completion for a prompt."""
+    prompt = body.get("prompt")
+    if isinstance(prompt, list) and len(prompt) == 1:
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
+        refuse("prompt", "prompt must be one text.")
+    others = {name: value for name, value in body.items() if name not in ("prompt", "suffix", "echo", "best_of")}
+    return {"model": model, **others, "messages": [{"role": "user", "content": prompt}]}
