@@ -75,4 +75,5 @@ def _api_settings(config: Config, key: str) -> ApiSettings:
         header_timeout_s=config.api.header_timeout_s,
         body_timeout_s=config.api.body_timeout_s,
         allow_yolo=config.api.allow_yolo,
+        text_commands=config.api.commands,
     )

@@ -55,6 +55,7 @@ class ApiConfig:
     port: int = setting(8642, least=0, most=65_535)
     key_file: str = setting("", path=True)
     allow_yolo: bool = setting(False)
+    commands: str = setting("safe", choices=("none", "safe", "all"))
     cors_origins: tuple[str, ...] = setting((), complaint=_origin_complaint, live=True)
     allowed_hosts: tuple[str, ...] = setting((), complaint=host_complaint)
     max_body_bytes: int = setting(8 * _MB, least=1024, most=1024 * _MB)

@@ -31,5 +31,5 @@ def test_client_that_may_not_approve_is_told_who_decides_and_how() -> None:
     asked = pending.asked_in(waiting(a_session("s"), T, a_call()))
     assert asked is not None
     said = pending.in_words(asked, T, may_approve=False)
-    assert "The owner of this Hermes decides." in said
+    assert "`hermes approve s`" in said
     assert "Reply with yes" not in said

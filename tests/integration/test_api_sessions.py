@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 openai = pytest.importorskip("openai")
 pytestmark = pytest.mark.timeout(120)
@@ -230,3 +231,72 @@ def test_a_question_of_the_model_is_answered_by_the_next_message(client: Any, st
     assert "Which colour?" in asked
     assert "blue" in chat.say("blue")
     assert len(set(chat.sessions)) == 1
+
+
+# ---------------------------------------------------------------- commands in the text
+
+
+def said(daemon: DaemonProcess, text: str, session: str) -> dict[str, str]:
+    """What each route answers to the text."""
+    chat = daemon.ask(text, session=session).text
+    body = {"input": text, "session_id": session}
+    response = daemon.request("POST", "/v1/responses", body).json()["output"][0]["content"][0]["text"]
+    run = daemon.request("POST", "/v1/runs", body).json()
+
+    def output() -> Any:
+        return daemon.request("GET", f"/v1/runs/{run['run_id']}").json().get("output")
+
+    return {"chat": chat, "responses": response, "runs": run["output"] or eventually(output)}
+
+
+def test_safe_commands_act_and_others_go_to_the_model_on_every_route(daemon: DaemonProcess) -> None:
+    daemon.ask("!echo begun", session="slashes")
+    for answer in said(daemon, "/status", "slashes").values():
+        assert "slashes" in answer
+    for text in ("/restart", "/yolo on", "/approve always", "/no_think hello", "/usr/bin"):
+        answers = said(daemon, text, "slashes")
+        assert all(text in answer for answer in answers.values()), answers
+    assert daemon.process is not None
+    assert daemon.process.poll() is None
+
+
+@pytest.mark.parametrize(("allowed", "acts"), [("none", False), ("all", True)])
+def test_the_setting_decides_which_commands_act(allowed: str, acts: bool) -> None:
+    with DaemonProcess(environ={"HERMES_API_COMMANDS": allowed}) as daemon:
+        answer = daemon.ask("/grants", session="s").text
+        assert ("/grants" in answer) is not acts
+
+
+def test_a_command_acts_on_the_session_of_the_clients_history(client: Any) -> None:
+    chat = Chat(client)
+    chat.say("!echo titled")
+    chat.say("/title My own title")
+    chat.messages = chat.messages[:2]
+    assert "My own title" in chat.say("/status")
+    assert len(set(chat.sessions)) == 1
+
+
+# ---------------------------------------------------------------- retries of client libraries
+
+
+def test_a_repeat_of_the_library_is_the_same_turn_also_after_a_kill(daemon: DaemonProcess) -> None:
+    first = daemon.ask("!echo only once", session="repeats")
+    again = daemon.ask("!echo only once", session="repeats", x_stainless_retry_count="1")
+    assert again.headers["X-Hermes-Turn-Id"] == first.headers["X-Hermes-Turn-Id"]
+    daemon.kill()
+    daemon.start()
+    last = daemon.ask("!echo only once", session="repeats", x_stainless_retry_count="2")
+    assert last.headers["X-Hermes-Turn-Id"] == first.headers["X-Hermes-Turn-Id"]
+    assert roles(daemon, "repeats") == ["user", "assistant"]
+    daemon.ask("!echo only once", session="repeats")
+    assert roles(daemon, "repeats") == ["user", "assistant"] * 2, "a person said it again"
+
+
+@pytest.mark.parametrize("session", ["tried", None])
+def test_an_equal_request_after_a_failure_tries_the_turn_again(daemon: DaemonProcess, session: str | None) -> None:
+    first = daemon.ask("!fail rate_limit", session=session)
+    second = daemon.ask("!fail rate_limit", session=session)
+    assert (first.status, second.status) == (429, 429)
+    assert second.session == first.session
+    assert second.headers["X-Hermes-Turn-Id"] != first.headers["X-Hermes-Turn-Id"]
+    assert roles(daemon, first.session) == ["user"]

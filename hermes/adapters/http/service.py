@@ -77,6 +77,7 @@ class Service:
     ping_s: float = 15
     allow_yolo: bool = True
     tools: tuple[str, ...] = ()  # toolsets and tools of this surface
+    text_commands: str = "all"  # slash commands that act in the text of a message: none, safe or all
     search: Search | None = None
     files: FileShelf | None = None
     inputs: InputParts | None = None

@@ -21,6 +21,7 @@ from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.turns.session_choice import PREVIOUS, named_in, read_choice
+from hermes.adapters.openai_api.turns.text_command import TextCommands, command_in
 from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
@@ -28,7 +29,7 @@ from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import SessionId
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.usage import Usage
-from hermes.services.commands.registry import Parsed, Unknown, parse
+from hermes.services.commands.registry import Parsed
 from hermes.system.crash_point import reach
 
 
@@ -46,9 +47,8 @@ class Chat:
         reach("http: received")
         service = self._service
         await check_intake(service, intake.submission)
-        said = chat.given.new[-1]["content"]
-        if isinstance(said, str) and (command := parse(said)) is not None:
-            return await self._command(request, chat, intake.submission, command)
+        if (command := command_in(chat.given, TextCommands(service.text_commands))) is not None:
+            return await self._command(request, chat, await self._intake.located(intake), command)
         with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
             receipt = _with_notices(await self._intake.submit(intake), chat, intake)
             request[RECEIPT] = receipt
@@ -61,7 +61,7 @@ class Chat:
     # ------------------------------------------------------------ commands
 
     async def _command(
-        self, request: web.Request, chat: ChatRequest, submission: Submission, command: Parsed | Unknown
+        self, request: web.Request, chat: ChatRequest, submission: Submission, command: Parsed
     ) -> web.StreamResponse:
         """Run a command immediately. It never reaches the model; its reply has the form of an answer."""
         reply = await run_once(self._service, command, submission)

@@ -93,7 +93,8 @@ class ChatCompletion:
         return {**self._ids(), **notice}
 
     def _ids(self) -> JsonObject:
-        return {"session_id": self.session, "turn_id": self.receipt.turn}
+        named = {"session_id": self.session} if self.session else {}  # a command may have none
+        return {**named, "turn_id": self.receipt.turn}
 
 
 def _call(call: ClientCall) -> JsonObject:

@@ -69,6 +69,7 @@ class ApiSettings:
     model_name: str = "hermes"
     allow_yolo: bool = False
     tools: tuple[str, ...] = ()  # toolsets and tools of the API
+    text_commands: str = "safe"  # none, safe or all
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
@@ -186,6 +187,7 @@ class ApiServer:
             ping_s=self._settings.ping_s,
             allow_yolo=self._settings.allow_yolo,
             tools=self._settings.tools,
+            text_commands=self._settings.text_commands,
             search=self._search,
             files=self._files,
             inputs=self._inputs,

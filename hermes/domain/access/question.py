@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import zip_longest
 
-from hermes.domain.ids import SessionKey, TurnId
+from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.tool_call import Approval, Call, CallState
@@ -155,10 +155,11 @@ def _scope(call: Call, choices: tuple[str, ...]) -> str:
     return f"(session: everything of the kind {kinds}, until this conversation ends{more})"
 
 
-def in_words(text: str, choices: Sequence[str], *, approval: bool, may_approve: bool) -> str:
+def in_words(text: str, choices: Sequence[str], session: SessionId, *, approval: bool, may_approve: bool) -> str:
     """Return a question as an answer in plain text, which says how to reply."""
     if approval and not may_approve:
-        return f"{text}\n\nThe owner of this Hermes decides. You can only reply with no; until then this waits."
+        how = f"`hermes approve {session}` or `hermes deny {session}`"
+        return f"{text}\n\nThe owner of this Hermes decides, with {how}. You can only reply with no."
     if approval:
         ways = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in choices)])
         return f"{text}\n\nReply with {ways} or no."

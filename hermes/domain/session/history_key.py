@@ -37,7 +37,7 @@ def _keys(session: Session, turn: Turn, record: Record, now: float) -> Iterable[
         case Asked():
             approval = not any(call.id == record.call and call.question for call in turn.calls)
             approves = role_of_turn(session).approves
-            words = in_words(record.question, record.choices, approval=approval, may_approve=approves)
+            words = in_words(record.question, record.choices, session.id, approval=approval, may_approve=approves)
             return _seen(session, turn, words, (), now=now)
         case _:
             return ()

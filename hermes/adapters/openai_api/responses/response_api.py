@@ -13,13 +13,16 @@ from aiohttp import web
 
 from hermes.adapters.http import parameter
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.model_api import check_model
+from hermes.adapters.openai_api.responses.command_response import send_command_response
 from hermes.adapters.openai_api.responses.response_object import Answering
 from hermes.adapters.openai_api.responses.response_reader import GONE, ResponseReader
 from hermes.adapters.openai_api.responses.response_stream import ResponseStream, follower_of
 from hermes.adapters.openai_api.responses.stored_items import stored_items
 from hermes.adapters.openai_api.turns.placement import gone_fact
 from hermes.adapters.openai_api.turns.session_choice import read_choice
+from hermes.adapters.openai_api.turns.text_command import TextCommands, command_in, records_of
 from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_request import (
     EVENTS,
@@ -35,6 +38,7 @@ from hermes.domain.events import CallAsked
 from hermes.domain.ids import RESPONSE, SessionId, TurnToken
 from hermes.domain.submission import Receipt
 from hermes.ports.hub import Subscription
+from hermes.services.commands.registry import Parsed
 
 
 class ResponseApi:
@@ -56,6 +60,8 @@ class ResponseApi:
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
         own_events = parameter.flag(request, parameter.EVENTS_HEADER)
         asked, turn, intake = await self._read(request)
+        if (command := command_in(turn.given, TextCommands(service.text_commands))) is not None:
+            return await self._command(request, asked, intake, command)
         with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
             receipt = await self._intake.submit(intake)
             notices = (receipt.notice, intake.ignored(receipt), turn.notice)
@@ -83,6 +89,19 @@ class ResponseApi:
         choice = read_choice(request, source.platform, turn.session, asked.previous_response_id)
         prepare = self._intake.prepare
         return asked, turn, prepare(request, body, turn.given, options=turn.options, source=source, choice=choice)
+
+    async def _command(
+        self, request: web.Request, asked: ResponseRequest, intake: Intake, command: Parsed
+    ) -> web.StreamResponse:
+        """Run a command immediately. It never reaches the model."""
+        submission = await self._intake.located(intake)
+        reply = await run_once(self._service, command, submission)
+        records = records_of(reply, submission, self._service.clock(), self._service.model_name)
+        session = records[0].session
+        if session:
+            remember_session(request, session)
+        answering = _answering(Receipt(session=session, turn=submission.turn), session)
+        return await send_command_response(request, answering, records, stream=bool(asked.stream))
 
     # ------------------------------------------------------------ answer
 

@@ -19,20 +19,24 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import Fields, SessionIdText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.responses.stored_items import stored_items
-from hermes.adapters.openai_api.runs.run_object import event_of, is_last, place_of
+from hermes.adapters.openai_api.runs.run_object import RunObject, event_of, is_last, place_of
 from hermes.adapters.openai_api.runs.run_reader import RunFilter, RunReader, RunStatus
 from hermes.adapters.openai_api.session_wish_api import STOPPED_BY_REQUEST, AnswerRequest
 from hermes.adapters.openai_api.turns.session_choice import read_choice
 from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
+from hermes.adapters.openai_api.turns.text_command import TextCommands, command_in, records_of
 from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
 from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpdate
-from hermes.adapters.openai_api.turns.turn_intake import TurnIntake
+from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_request import read_run, turn_request
 from hermes.adapters.openai_api.turns.turn_view import turn_of
 from hermes.domain.ids import RUN, SessionId, TurnToken
 from hermes.domain.read.views import TurnRecord
+from hermes.domain.submission import Handling
+from hermes.services.commands.registry import Parsed
 
 MAX_LISTED = 100
 CURSOR = r"^[1-9][0-9]{0,17}$(?!\n)"  # position in the journal
@@ -83,6 +87,8 @@ class RunApi:
         choice = read_choice(request, source.platform, asked.session, fields.previous_response_id)
         prepare = self._intake.prepare
         intake = prepare(request, body, asked.given, options=asked.options, source=source, choice=choice)
+        if (command := command_in(asked.given, TextCommands(service.text_commands))) is not None:
+            return await self._command(request, intake, command)
         receipt = await self._intake.submit(intake)
         request[RECEIPT] = receipt
         run = await self._runs.run(TurnToken(session=receipt.session, turn=receipt.turn))
@@ -90,6 +96,18 @@ class RunApi:
         notice = " ".join(filter(None, (receipt.notice, intake.ignored(receipt), asked.notice)))
         body = {**run.object(), "handling": receipt.handling, **({"notice": notice} if notice else {})}
         return json_response(body, status=202)
+
+    async def _command(self, request: web.Request, intake: Intake, command: Parsed) -> web.Response:
+        """Run a command immediately. It never reaches the model, and its run is not stored."""
+        submission = await self._intake.located(intake)
+        reply = await run_once(self._service, command, submission)
+        records = records_of(reply, submission, self._service.clock(), self._service.model_name)
+        session = records[0].session
+        if session:
+            remember_session(request, session)
+        name = TurnToken(session=session, turn=submission.turn).text(RUN)
+        run = RunObject(id=name, turn=submission.turn, session=session, records=records)
+        return json_response({**run.object(), "handling": Handling.STARTED}, status=202)
 
     async def all(self, request: web.Request) -> web.Response:
         """List runs, newest first. A page may be short or empty although `next_cursor` is set."""

@@ -118,6 +118,17 @@ class TurnIntake:
             return await self._continued(intake)
         return await self._service.sessions.submit(submission)
 
+    async def located(self, intake: Intake) -> Submission:
+        """Return the submission with the session that it would go to, for a command that acts on it."""
+        submission, choice, sessions = intake.submission, intake.choice, self._service.sessions
+        if choice.key is not None:
+            return replace(submission, session=await sessions.bound(choice.key), key=None)
+        before = choice.previous
+        if before is None and choice.is_open and submission.opening:
+            found = await self._find(key_of(intake.before))
+            before = None if found is None else TurnToken(session=found.session, turn=found.turn)
+        return submission if before is None else replace(submission, session=before.session)
+
     # ------------------------------------------------------------ history
 
     async def _continued(self, intake: Intake) -> Receipt:
