@@ -67,6 +67,13 @@ def test_what_only_looks_bad_is_taken(body: bytes) -> None:
     assert parse(body) == json.loads(body)
 
 
+@pytest.mark.parametrize("text", [r'"\ud800"', r'{"a\uDFFF b": 1}', r'["\ude00\ud83d"]'])
+def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match="surrogate"):
+        parse(text.encode())
+    assert parse(rb'"\ud83d\ude00 \\ud800"') == "\U0001f600 \\ud800"
+
+
 def test_whole_numbers_are_integers_and_large_ones_are_floats() -> None:
     value = parse(b"[39.0, 1e3, 0.5, 18446744073709551616, -9223372036854775809, 1e300]")
     assert value == [39, 1000, 0.5, 2.0**64, -(2.0**63), 1e300]

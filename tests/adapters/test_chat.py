@@ -187,7 +187,7 @@ async def test_valid_options_go_to_the_model_and_unknown_fields_nowhere(
     }
     status, _, _ = await chat(
         client,
-        ask(**options, stop="END", tools=[{"type": "web_search"}], logit_bias={"1": 2}, n=1, frequency_penalty=None),
+        ask(**options, stop="END", tools=[{"type": "web_search"}], wish={"1": 2}, n=1, frequency_penalty=None),
     )
     assert status == 200
     assert json.loads(world.desk.submitted[0].options) == {**options, "stop": ["END"]}

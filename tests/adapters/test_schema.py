@@ -33,10 +33,9 @@ class Basket(Fields):
     ("value", "param", "text"),
     [
         ([], None, "The body must be a JSON object."),
-        ({}, "fruit", "fruit is missing: it must be a string without NUL and half surrogate pairs or a list of"),
+        ({}, "fruit", "fruit is missing: it must be a string without NUL or a list of"),
         ({"fruit": []}, "fruit", "or a list of at least 1 item."),
         ({"fruit": "a\0"}, "fruit", "fruit must be a string without NUL"),
-        ({"fruit": "\ud800"}, "fruit", "fruit must be a string without NUL"),
         ({"fruit": [{"type": "plum"}]}, "fruit[0].type", "fruit[0].type must be apple or pear."),
         ({"fruit": [{}]}, "fruit[0].type", "fruit[0].type is missing: it must be apple or pear."),
         (
@@ -47,7 +46,7 @@ class Basket(Fields):
         ({"fruit": [{"type": "pear", "color": 7}]}, "fruit[0].color", "fruit[0].color must be one of green, red."),
         ({"fruit": "", "count": 0}, "count", "count must be a whole number from 1 to 9."),
         ({"fruit": "", "count": True}, "count", "count must be a whole number from 1 to 9."),
-        ({"fruit": "", "only": 2}, "only", "only must be a whole number: 1."),
+        ({"fruit": "", "only": 2}, "only", "only must be 1."),
         ({"fruit": "", "owner": "a\n"}, "owner", "owner must be 1 to 128 letters"),
         ({"fruit": "", "labels": {"a": 1}}, "labels", "labels must be an object of at most 16 strings"),
         ({"fruit": "", "labels": {"a" * 65: ""}}, "labels", "labels must be an object of at most 16 strings"),

@@ -104,7 +104,7 @@ def test_options_use_chat_names_and_kept_values_are_separate() -> None:
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
         ({"input": [{"type": "computer_call", "id": "x"}]}, "input[0].type"),
         ({"input": "x", "include": "all"}, "include"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "video"}]}]}, "input[0].content[0].type"),
         ({"input": [{"role": "assistant", "content": "x"}]}, "input[0]"),
         ({"input": [{"role": "user", "content": ""}]}, "input[0]"),
         ({"input": "x", "metadata": {"a": 1}}, "metadata"),

@@ -16,6 +16,7 @@ def seed(daemon: DaemonProcess, copies: int) -> Ids:
         for number in range(3):
             daemon.ask(f"!echo {number}", session=name)
     waiting = [_waiting_run(daemon, number) for number in range(copies)]
+    waiting += [_approval_run(daemon, number) for number in range(copies)]
     for number in range(copies):
         daemon.ask(f"!echo {number}", session=f"gone{number}")
         _background(daemon, number)
@@ -38,6 +39,11 @@ def _run(daemon: DaemonProcess, text: str, session: str | None = None) -> str:
 def _waiting_run(daemon: DaemonProcess, number: int) -> str:
     question = json.dumps({"question": f"Which, {number}?", "choices": ["a", "b"]})
     return _run(daemon, f"!tool clarify {question}\n!echo done", f"asks{number}")
+
+
+def _approval_run(daemon: DaemonProcess, number: int) -> str:
+    call = json.dumps({"command": f"rm -rf {daemon.home}/nothing{number}"})
+    return _run(daemon, f"!tool terminal {call}\n!echo done", f"dares{number}")
 
 
 def _response(daemon: DaemonProcess, text: str) -> str:

@@ -194,7 +194,7 @@ def test_tool_choice_and_the_servers_tools_are_the_clients_to_decide(
         {"tools": None, "tool_choice": "required"},
         {"tools": [{}]},
     ]
-    assert {ask(daemon, [user("say hi")], **fields).status for fields in wrong} == {400}
+    assert {ask(daemon, [user("say hi")], **fields).status for fields in wrong} == {422}
 
 
 def test_a_tool_that_is_switched_off_does_not_run(daemon: DaemonProcess, model: ScriptedModel) -> None:

@@ -96,7 +96,17 @@ def parse(body: bytes) -> Any:
         _refuse(f"The body is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno}).")
     if unpaired:
         _refuse(too_deep)
+    if b"\\ud" in body.lower() and not _is_text(value):
+        _refuse("The body has half a surrogate pair (an escape from \\ud800 to \\udfff without its other half).")
     return value
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _brackets_beyond_depth(body: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from hermes.domain.errors import BadInputError
@@ -16,55 +15,10 @@ def given(body: Any) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def text(value: Any, param: str) -> str:
-    if not isinstance(value, str):
-        refuse(param, f"{param} must be a string.")
-    return value
-
-
-def filled_text(value: Any, param: str) -> str:
-    if not isinstance(value, str) or not value:
-        refuse(param, f"{param} must be a string that is not empty.")
-    return value
-
-
 def short_text(value: Any, param: str, *, most: int) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value:
         refuse(param, f"{param} must be a text of 1 to {most} characters.")
     return value
-
-
-def boolean(value: Any, param: str) -> bool:
-    if not isinstance(value, bool):
-        refuse(param, f"{param} must be true or false.")
-    return value
-
-
-def number(low: float, high: float) -> Callable[[Any, str], float]:
-    def check(value: Any, param: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            refuse(param, f"{param} must be a number from {low:g} to {high:g}.")
-        return value
-
-    return check
-
-
-def whole(low: int, high: int) -> Callable[[Any, str], int]:
-    def check(value: Any, param: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            refuse(param, f"{param} must be a whole number from {low} to {high}.")
-        return value
-
-    return check
-
-
-def metadata(value: Any, param: str) -> Mapping[str, str]:
-    """Check client metadata: 16 pairs, names of 64 and values of 512 characters."""
-    fits = isinstance(value, dict) and len(value) <= 16
-    if not fits or not all(len(k) <= 64 and isinstance(v, str) and len(v) <= 512 for k, v in value.items()):
-        refuse(param, f"{param} must be an object of at most 16 strings of at most 512 characters, with names of 64.")
-    checked: Mapping[str, str] = value
-    return checked
 
 
 def encode(value: Any, param: str) -> bytes:
@@ -79,6 +33,16 @@ def encode(value: Any, param: str) -> bytes:
             param,
             f"{param} contains half a surrogate pair (an escape from \\ud800 to \\udfff without its other half).",
         )
+
+
+def encode_free(value: Any) -> bytes:
+    """Encode fields of any content, such as the schemas of tools."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def contradict(param: str, message: str) -> NoReturn:
+    """Refuse a body whose fields are valid, but not together. No schema can express that."""
+    raise BadInputError(message, param=param, code="unprocessable")
 
 
 def refuse(param: str, message: str) -> NoReturn:

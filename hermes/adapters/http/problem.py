@@ -86,6 +86,7 @@ _ERRORS: tuple[tuple[type[HermesError], int, str], ...] = (  # the first match c
 )
 _OWN_STATUS = {  # bad input with its own status
     "idempotency_mismatch": 422,
+    "unprocessable": 422,
     "unknown_dead_letter": 404,
     "unknown_process": 404,
     "unknown_key": 404,

@@ -19,7 +19,7 @@ from hermes.domain.ids import SESSION_ID_PATTERN
 JsonSchema: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
-_STORABLE: Final = r"^[^\u0000\ud800-\udfff]*$"  # no NUL, no half of a surrogate pair
+_STORABLE: Final = r"^[^\u0000]*$"
 _SESSION_ID: Final = "1 to 128 letters, digits and _ . : - that start with a letter or digit"
 REF: Final = "#/components/schemas/{name}"
 
@@ -80,6 +80,7 @@ def _names(kind: Any) -> frozenset[str]:
 
 _PLACE: Final = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+_TAGS: Final = ("type", "role")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -91,7 +92,7 @@ def _refusal(problem: str, value: Any, kind: type[Any]) -> BadInputError:
     if missing:
         path += f".{missing[1]}"
     param = path.removeprefix(".").removesuffix("[...]")
-    allowed = " or ".join(dict.fromkeys(words for each in _at(kind, value, path) for words in _words(each)))
+    allowed = _either(list(dict.fromkeys(words for each in _at(kind, value, path) for words in _words(each))))
     if not param:
         return BadInputError("The body must be a JSON object.", code="invalid_value")
     start = f"{param} is missing: it" if missing else param
@@ -123,10 +124,14 @@ def _at(kind: Any, value: Any, path: str) -> list[JsonSchema]:
 
 
 def _fitting(schemas: list[JsonSchema], value: Any) -> list[JsonSchema]:
-    """Return the object schemas whose `type` is the value's; all of them if none is."""
+    """Return the object schemas whose tag, `type` or `role`, is the value's; all of them if none is."""
     objects = [each for each in schemas if "properties" in each]
-    tag = value.get("type") if isinstance(value, dict) else None
-    return [each for each in objects if tag in each["properties"].get("type", {}).get("enum", [])] or objects
+    given = value if isinstance(value, dict) else {}
+    return [each for each in objects if any(_has_tag(each, name, given.get(name)) for name in _TAGS)] or objects
+
+
+def _has_tag(schema: JsonSchema, name: str, value: Any) -> bool:
+    return bool(schema["properties"].get(name, {}).get("enum") == [value])
 
 
 def _alternatives(schema: JsonSchema, found: Mapping[str, JsonSchema]) -> Iterator[JsonSchema]:
@@ -139,6 +144,10 @@ def _alternatives(schema: JsonSchema, found: Mapping[str, JsonSchema]) -> Iterat
         yield schema
 
 
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
 def _words(schema: JsonSchema) -> Iterator[str]:
     """Describe what a schema allows. `null` is left out: it is the same as a field that is not there."""
     if "enum" in schema:
@@ -147,6 +156,8 @@ def _words(schema: JsonSchema) -> Iterator[str]:
     match schema.get("type"):
         case "string":
             yield schema.get("description") or f"a string{_size(schema, 'Length', 'characters')}{_storable(schema)}"
+        case "integer" if schema.get("minimum") == schema.get("maximum") is not None:
+            yield str(schema["minimum"])
         case "integer":
             yield f"a whole number{_range(schema)}"
         case "number":
@@ -167,8 +178,6 @@ def _range(schema: JsonSchema) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None and high is None:
         return ""
-    if low == high:
-        return f": {low}"
     return f" from {low}" + (f" to {high}" if high is not None else "")
 
 
@@ -180,4 +189,4 @@ def _size(schema: JsonSchema, what: str, unit: str) -> str:
 
 
 def _storable(schema: JsonSchema) -> str:
-    return " without NUL and half surrogate pairs" if schema.get("pattern") == _STORABLE else ""
+    return " without NUL" if schema.get("pattern") == _STORABLE else ""

@@ -92,9 +92,10 @@ class Service:
     async def read_json(self, request: web.Request) -> Any:
         return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
 
-    async def read_turn(self, request: web.Request) -> Any:
-        """Return the body of a turn. Its pictures and documents are stored, or replaced by notes."""
+    async def read_turn(self, request: web.Request, check: Callable[[Any], object]) -> Any:
+        """Return the checked body of a turn. Its pictures and documents are stored, or replaced by notes."""
         read = await self.read_json(request)
+        check(read)
         return read if self.inputs is None else await self.inputs.resolve(read, self.owner(request))
 
     def owner(self, request: web.Request) -> str:

@@ -15,12 +15,12 @@ from aiohttp import web
 from hermes.adapters.http import parameter
 from hermes.adapters.http.event_stream import open_stream
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
+from hermes.adapters.openai_api.chat_request import ChatTurn, check_chat_request, parse_chat_request
 from hermes.adapters.openai_api.chat_stream import ChatStream
 from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.turns.session_choice import PREVIOUS, named_in, read_choice
+from hermes.adapters.openai_api.turns.session_choice import read_choice
 from hermes.adapters.openai_api.turns.text_command import TextCommands, command_in
 from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, settled, while_wanted
@@ -61,7 +61,7 @@ class Chat:
     # ------------------------------------------------------------ commands
 
     async def _command(
-        self, request: web.Request, chat: ChatRequest, submission: Submission, command: Parsed
+        self, request: web.Request, chat: ChatTurn, submission: Submission, command: Parsed
     ) -> web.StreamResponse:
         """Run a command immediately. It never reaches the model; its reply has the form of an answer."""
         reply = await run_once(self._service, command, submission)
@@ -86,12 +86,12 @@ class Chat:
 
     # ------------------------------------------------------------ request
 
-    async def _read(self, request: web.Request) -> tuple[ChatRequest, Intake]:
-        body = await self._service.read_turn(request)
+    async def _read(self, request: web.Request) -> tuple[ChatTurn, Intake]:
+        body = await self._service.read_turn(request, check_chat_request)
         chat = parse_chat_request(body)
         check_model(chat.model, self._service.models())
         source = self._service.source(request, chat.user)
-        choice = read_choice(request, source.platform, named_in(body), body.get(PREVIOUS))
+        choice = read_choice(request, source.platform, chat.session, chat.previous)
         prepare = self._intake.prepare
         intake = prepare(request, body, chat.given, options=chat.options, source=source, choice=choice)
         return chat, intake
@@ -99,7 +99,7 @@ class Chat:
     # ------------------------------------------------------------ answer
 
     async def _whole(
-        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+        self, request: web.Request, chat: ChatTurn, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
         outcome = await watch.outcome()
         completion = self._completion(chat, receipt)
@@ -113,7 +113,7 @@ class Chat:
         return json_response(replace(completion, session=answer.session).whole(answer))
 
     async def _stream(
-        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+        self, request: web.Request, chat: ChatTurn, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
         stream = await open_stream(request)
         waits = parameter.flag(request, parameter.EVENTS_HEADER)
@@ -126,11 +126,11 @@ class Chat:
             await telling.finish(settled(request, outcome), include_usage=chat.include_usage)
         return stream.response
 
-    def _completion(self, chat: ChatRequest, receipt: Receipt) -> ChatCompletion:
+    def _completion(self, chat: ChatTurn, receipt: Receipt) -> ChatCompletion:
         created = int(self._service.clock())
         return ChatCompletion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
 
 
-def _with_notices(receipt: Receipt, chat: ChatRequest, intake: Intake) -> Receipt:
+def _with_notices(receipt: Receipt, chat: ChatTurn, intake: Intake) -> Receipt:
     notices = (receipt.notice, intake.ignored(receipt), chat.notice)
     return replace(receipt, notice=" ".join(filter(None, notices)))

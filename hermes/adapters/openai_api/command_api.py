@@ -19,7 +19,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.submission import Submission
 from hermes.services.commands.registry import menu, parse
 
-_PATTERN = r"^/\w[\w-]{0,31}(@\w{1,64})?(\s[^\u0000\ud800-\udfff]*)?$"
+_PATTERN = r"^/\w[\w-]{0,31}(@\w{1,64})?(\s[^\u0000]*)?$"
 
 
 class CommandRequest(Fields):

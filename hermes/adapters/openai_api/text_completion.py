@@ -12,7 +12,7 @@ from hermes.adapters.http.event_stream import open_stream
 from hermes.adapters.http.field import given, refuse
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
+from hermes.adapters.openai_api.chat_request import ChatTurn, parse_chat_request
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.turns import pending
 from hermes.adapters.openai_api.turns.session_choice import read_choice
@@ -42,7 +42,7 @@ class TextCompletions:
                 respond = self._stream if chat.stream else self._whole
                 return await while_wanted(service, request, receipt, respond(request, chat, receipt, watch))
 
-    async def _read(self, request: web.Request) -> tuple[ChatRequest, Intake]:
+    async def _read(self, request: web.Request) -> tuple[ChatTurn, Intake]:
         body = chat_body(given(await self._service.read_json(request)), self._service.model_name)
         chat = parse_chat_request(body)
         check_model(chat.model, self._service.models())
@@ -52,7 +52,7 @@ class TextCompletions:
         return chat, prepare(request, body, chat.given, options=chat.options, source=source, choice=choice)
 
     async def _whole(
-        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+        self, request: web.Request, chat: ChatTurn, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
         outcome = await watch.outcome()
         if isinstance(outcome, CallAsked):
@@ -67,7 +67,7 @@ class TextCompletions:
         return json_response({**self._object(chat, receipt, answer.text, answer.finish_reason), "usage": used})
 
     async def _stream(
-        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+        self, request: web.Request, chat: ChatTurn, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
         stream = await open_stream(request)
         while True:
@@ -90,7 +90,7 @@ class TextCompletions:
         await stream.done()
         return stream.response
 
-    def _object(self, chat: ChatRequest, receipt: Receipt, text: str, finish: str | None = None) -> JsonObject:
+    def _object(self, chat: ChatTurn, receipt: Receipt, text: str, finish: str | None = None) -> JsonObject:
         return {
             "id": f"cmpl-{receipt.turn}",
             "object": "text_completion",

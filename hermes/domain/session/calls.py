@@ -227,9 +227,8 @@ def read_answer(call: Call, text: str) -> str:
 
 def _choice(call: Call, said: str) -> str:
     """Return the choice that a number stands for."""
-    if said.isdecimal() and 0 < int(said) <= len(call.choices):
-        return call.choices[int(said) - 1]
-    return said
+    numbered = {str(number): choice for number, choice in enumerate(call.choices, 1)}
+    return numbered.get(said, said)
 
 
 def answer(session: Session, event: Answer, now: float, limits: TurnLimits) -> Step:

@@ -22,7 +22,7 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.schema import Fields, SessionIdText
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.events.journal_event import JournalEvents, Named, ids_of, live_event
-from hermes.domain.errors import BadInputError, UnknownSessionError
+from hermes.domain.errors import UnknownSessionError
 from hermes.domain.events import Event, TextDelta
 from hermes.domain.ids import SessionId
 from hermes.domain.read.views import JournalEntry
@@ -32,6 +32,7 @@ from hermes.ports.sessions import Sessions
 
 MAX_REPLAY = 10_000  # records; a client that missed more gets a gap
 _PAGE = 500
+_UNKNOWN = 2**63  # position of an id that is not ours
 _LOOK_S = 1.0  # some records have no live event
 _STOPPING = "The daemon stops or restarts. Connect again when it is back; no stored event is lost."
 
@@ -93,10 +94,7 @@ def _last_event(request: web.Request, asked: EventsQuery) -> int | None:
     text = parameter.header(request, parameter.LAST_EVENT_HEADER) or asked.after
     if not text:
         return None
-    if not re.fullmatch(r"[0-9]{1,18}", text):
-        message = "The id of an event is a whole number, as the stream sent it."
-        raise BadInputError(message, param=parameter.LAST_EVENT_HEADER, code="invalid_value")
-    return int(text)
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else _UNKNOWN
 
 
 class AllEvents:

@@ -12,6 +12,7 @@ from hermes.adapters.http.parameter import (
     LAST_EVENT_HEADER,
     SESSION_HEADER,
 )
+from hermes.adapters.openai_api.chat_request import ChatRequest
 from hermes.adapters.openai_api.command_api import CommandRequest
 from hermes.adapters.openai_api.events.event_api import EventsQuery
 from hermes.adapters.openai_api.events.token_api import TokenRequest
@@ -59,7 +60,7 @@ _TURNS = (
         id="createChatCompletion",
         summary="Send a message and get its answer. With a session id, only the last message is used",
         answer=answers.CompletionJson,
-        body="ChatRequest",
+        body=ChatRequest,
         example={"model": "hermes", "messages": [{"role": "user", "content": "Hello"}]},
         headers=(*_TURN, CANCEL_HEADER),
         events=answers.CompletionChunk,

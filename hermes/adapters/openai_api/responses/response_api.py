@@ -80,7 +80,7 @@ class ResponseApi:
 
     async def _read(self, request: web.Request) -> tuple[ResponseRequest, TurnRequest, Intake]:
         service = self._service
-        body = await service.read_turn(request)
+        body = await service.read_turn(request, read_response)
         asked = read_response(body)
         _check(asked)
         turn = turn_request(asked, body, service.model_name, await stored_items(service.sessions, asked))

@@ -79,7 +79,7 @@ class RunApi:
 
     async def create(self, request: web.Request) -> web.Response:
         service = self._service
-        body = await service.read_turn(request)
+        body = await service.read_turn(request, read_run)
         fields = read_run(body)
         asked = turn_request(fields, body, service.model_name, await stored_items(service.sessions, fields))
         check_model(asked.model, service.models())

@@ -7,17 +7,13 @@ counts if nothing else names a session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from aiohttp import web
 
-from hermes.adapters.http.field import filled_text, refuse, short_text
-from hermes.adapters.http.parameter import KEY_HEADER, SESSION_HEADER, header, session_id, session_in_header
+from hermes.adapters.http.field import contradict, short_text
+from hermes.adapters.http.parameter import KEY_HEADER, SESSION_HEADER, header, session_in_header
 from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.openai_api.turns.placement import no_previous
 from hermes.adapters.openai_api.turns.token_parameter import read_token
-from hermes.domain.errors import BadInputError
 from hermes.domain.ids import RESPONSE, SessionId, SessionKey, TurnToken
 from hermes.domain.values import dataclass
 
@@ -49,33 +45,25 @@ def read_choice(
 ) -> SessionChoice:
     """Return the session that a request names. `named` comes from its body, `previous` is a response's id."""
     session = one_session(session_in_header(request), named)
+    stable = header(request, KEY_HEADER)
+    name = "" if stable is None else short_text(stable, KEY_HEADER, most=_MAX_NAME)
     if session is not None and previous is not None:
         message = f"Name one session: send {PREVIOUS} or a session ({SESSION_HEADER}, conversation), not both."
-        raise BadInputError(message, param=PREVIOUS, code="invalid_value")
+        contradict(PREVIOUS, message)
     if previous is not None:
         return SessionChoice(previous=_token(previous))
     if session is not None:
         return SessionChoice(session=session)
-    if (stable := header(request, KEY_HEADER)) is not None:
-        name = short_text(stable, KEY_HEADER, most=_MAX_NAME)
+    if name:
         return SessionChoice(key=SessionKey(f"agent:main:{platform}:key:{name}"))
     return SessionChoice()
-
-
-def named_in(body: Mapping[str, Any]) -> SessionId | None:
-    """Return the session that the fields of a body name: `session_id`, `conversation`."""
-    conversation = body.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
-    fields = (("session_id", body.get("session_id")), ("conversation", conversation))
-    return one_session(*(session_id(filled_text(value, name), name) for name, value in fields if value is not None))
 
 
 def one_session(*named: SessionId | None) -> SessionId | None:
     """Return the session that a request names in several places."""
     found = set(filter(None, named))
     if len(found) > 1:
-        refuse(SESSION_HEADER, f"{SESSION_HEADER}, conversation and session_id must name the same session.")
+        contradict(SESSION_HEADER, f"{SESSION_HEADER}, conversation and session_id must name the same session.")
     return found.pop() if found else None
 
 

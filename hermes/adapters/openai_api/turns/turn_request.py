@@ -6,14 +6,13 @@ Values that a client gets back later (metadata, the previous response, the instr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from hermes.adapters.http.field import encode, refuse
+from hermes.adapters.http.field import contradict, encode_free
 from hermes.adapters.http.schema import Fields, FilledText, Metadata, SessionIdText, Text, decode, unknown_fields
-from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, small
 from hermes.adapters.openai_api.responses.input_items import (
     InputItem,
     ItemReference,
@@ -23,21 +22,25 @@ from hermes.adapters.openai_api.responses.input_items import (
 from hermes.adapters.openai_api.turns.conversation_input import ConversationInput, split
 from hermes.adapters.openai_api.turns.session_choice import one_session
 from hermes.adapters.openai_api.turns.tool_wish import read_tools
+from hermes.adapters.openai_api.turns.turn_wish import (
+    HINTS,
+    MAX_MESSAGES,
+    ConversationReference,
+    Effort,
+    HermesWish,
+    JsonObjectFormat,
+    TextFormat,
+    Tokens,
+    Unsupported,
+    Verbosity,
+    check_options,
+    notices,
+)
 from hermes.domain.ids import SessionId
 from hermes.domain.values import dataclass
 
 EVENTS = "hermes.events"  # value of `include`
 MAX_INSTRUCTIONS = 100_000
-
-Unsupported: TypeAlias = Annotated[None, Meta(description="left out: this is not supported")]
-
-
-class TextFormat(Fields, tag="text", tag_field="type"):
-    """Plain text."""
-
-
-class JsonObjectFormat(Fields, tag="json_object", tag_field="type"):
-    """Any JSON object."""
 
 
 class JsonSchemaFormat(Fields, tag="json_schema", tag_field="type"):
@@ -51,24 +54,14 @@ class JsonSchemaFormat(Fields, tag="json_schema", tag_field="type"):
 
 class TextWish(Fields):
     format: TextFormat | JsonObjectFormat | JsonSchemaFormat | None = None
-    verbosity: Literal["low", "medium", "high"] | None = None
+    verbosity: Verbosity | None = None
 
 
 class ReasoningWish(Fields):
     """Reasoning of the model. A summary is never made."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
-
-
-class ConversationReference(Fields):
-    id: SessionIdText
-
-
-class HermesWish(Fields):
-    """Wishes of clients that know Hermes. `tools`: those of the server that the model gets, or "none"."""
-
-    tools: Literal["none"] | list[Text] | None = None
 
 
 class TurnFields(Fields):
@@ -81,7 +74,7 @@ class TurnFields(Fields):
     metadata: Metadata | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    max_output_tokens: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    max_output_tokens: Tokens | None = None
     reasoning: ReasoningWish | None = None
     text: TextWish | None = None
     user: Text | None = None
@@ -161,7 +154,7 @@ def turn_request(
     return TurnRequest(
         model=model,
         given=_input(asked, stored),
-        options=small(encode(options, "metadata"), more=len(asked.instructions or "") * 4),
+        options=check_options(encode_free(options), more=len(asked.instructions or "") * 4),
         user=asked.user or "",
         session=session_of(asked),
         notice=" ".join(filter(None, (tools.notice, *_notices(asked, unknown_fields(body, type(asked)))))),
@@ -179,9 +172,9 @@ def _input(asked: TurnFields, stored: Mapping[str, Mapping[str, Any]]) -> Conver
     messages = as_messages(asked.input, stored)
     last = "input" if isinstance(asked.input, str) else f"input[{len(asked.input) - 1}]"
     if not messages or messages[-1]["role"] not in ("user", "tool"):
-        refuse(last, "The last item of input must be a message with the role user, or the output of a call.")
+        contradict(last, "The last item of input must be a message with the role user, or the output of a call.")
     if messages[-1]["role"] == "user" and not messages[-1]["content"]:
-        refuse(last, "The last message is empty.")
+        contradict(last, "The last message is empty.")
     given = [{"role": "system", "content": asked.instructions}] if asked.instructions else []
     return split([*given, *messages], "input")
 
@@ -228,11 +221,9 @@ def _kept(asked: ResponseRequest | RunRequest, model: str) -> dict[str, Any]:
 
 
 def _notices(asked: ResponseRequest | RunRequest, unknown: list[str]) -> list[str]:
-    said = []
+    without_effect = [name for name in HINTS if getattr(asked, name, None) is not None]
     if asked.reasoning and asked.reasoning.summary:
-        said.append("reasoning.summary was ignored: there are no summaries.")
+        without_effect.append("reasoning.summary")
     if isinstance(asked, ResponseRequest) and asked.truncation == "disabled":
-        said.append("truncation was ignored: a long conversation is compressed.")
-    if unknown:
-        said.append(f"Unknown fields were ignored: {', '.join(unknown)[:200]}.")
-    return said
+        without_effect.append("truncation (a long conversation is compressed)")
+    return notices(without_effect, unknown)
