@@ -9,6 +9,7 @@ from hermes.app.factories.api_files import make_file_shelf, make_input_parts
 from hermes.app.os_process import connections_within
 from hermes.config.trust import WorkingDirectories
 from hermes.services.keys import KeyService
+from hermes.services.side_completion import SideCompletion
 
 if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer, ApiSettings
@@ -52,7 +53,8 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
     stack.push_async_callback(admin.stop, _GRACE_S)
     if base.stop.embedded or not base.config.api.enabled:
         return None
-    api = ApiServer(_api_settings(base.config, base.api_key.reveal()), **ports)
+    side = SideCompletion(agent=parts.agent.runner, count=system.sessions.count, clock=system.ports.clock)
+    api = ApiServer(_api_settings(base.config, base.api_key.reveal()), side=side, **ports)
     await api.start()
     stack.push_async_callback(api.stop, _GRACE_S)
     base.facts["address"] = api.address

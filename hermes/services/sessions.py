@@ -31,7 +31,7 @@ from hermes.domain.events import TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.message_chain import text_and_calls
-from hermes.domain.operations import DropDeadLetter, Enqueue, PutFact, See
+from hermes.domain.operations import DropDeadLetter, Enqueue, PutFact, See, Tally
 from hermes.domain.outbox_message import DeadLetter, OutboxMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.read.lineage import Address
@@ -303,6 +303,10 @@ class SessionService(Archive, Sessions):
         elif is_one(name):
             with suppress(ActorDeadError):
                 self._directory().tell(ApproverPlaces(facts={name: value}))
+
+    async def count(self, tally: Tally) -> None:
+        """Add usage that belongs to no session."""
+        await self._store((tally,))
 
     async def withdraw(self, kind: str) -> None:
         if kind not in await self.granted():

@@ -230,3 +230,25 @@ def test_responses_end_with_function_calls_and_go_on_with_outputs(
     check_valid(model.requests[-1]["messages"])
     again = client.responses.retrieve(first.id)
     assert [item.type for item in again.output] == ["function_call"]
+
+
+# ---------------------------------------------------------------- side requests of chat programs
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_title_for_a_chat_needs_no_tools_and_leaves_no_session(
+    daemon: DaemonProcess, model: ScriptedModel, client: Any, streamed: bool
+) -> None:
+    def sessions() -> int:
+        return len(daemon.request("GET", "/api/sessions?limit=100").json()["sessions"])
+
+    before = sessions()
+    asked = "### Task:\nGenerate a title.\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
+    reply = client.chat.completions.create(model="hermes", messages=[user(asked)], stream=streamed)
+    if streamed:
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in reply if chunk.choices)
+    else:
+        text = reply.choices[0].message.content
+    assert text.startswith("heard: ### Task:")
+    assert "tools" not in model.requests[-1]
+    assert sessions() == before

@@ -42,6 +42,7 @@ from hermes.ports.processes import ProcessList
 from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
+from hermes.services.side_completion import SideCompletion
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware
@@ -81,6 +82,7 @@ class Service:
     search: Search | None = None
     files: FileShelf | None = None
     inputs: InputParts | None = None
+    side: SideCompletion | None = None  # answers requests that need no session
     sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
 
     def source(self, request: web.Request, user: str = "") -> Source:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from hermes.adapters.http import parameter
+from hermes.adapters.http import parameter, problem
 from hermes.adapters.http.event_stream import open_stream
+from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.chat_request import ChatTurn, check_chat_request, parse_chat_request
 from hermes.adapters.openai_api.chat_stream import ChatStream
@@ -21,6 +22,7 @@ from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.turns.session_choice import read_choice
+from hermes.adapters.openai_api.turns.side_request import is_side_request
 from hermes.adapters.openai_api.turns.text_command import TextCommands, command_in
 from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, settled, while_wanted
@@ -30,6 +32,7 @@ from hermes.domain.ids import SessionId
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.usage import Usage
 from hermes.services.commands.registry import Parsed
+from hermes.services.side_completion import SideCompletion
 from hermes.system.crash_point import reach
 
 
@@ -49,6 +52,8 @@ class Chat:
         await check_intake(service, intake.submission)
         if (command := command_in(chat.given, TextCommands(service.text_commands))) is not None:
             return await self._command(request, chat, await self._intake.located(intake), command)
+        if service.side is not None and intake.choice.is_open and is_side_request(chat.given):
+            return await self._side(request, chat, intake.submission, service.side)
         with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
             receipt = _with_notices(await self._intake.submit(intake), chat, intake)
             request[RECEIPT] = receipt
@@ -71,16 +76,42 @@ class Chat:
         if session:
             remember_session(request, session)
         turn = reply.receipt.turn if reply.receipt is not None else submission.turn
-        completion = self._completion(chat, Receipt(session=session, turn=turn))
         answer = TurnAnswered(
             session=session, turn=turn, text=reply.text, model=chat.model, finish_reason="stop", usage=Usage()
         )
+        return await self._send(request, chat, answer)
+
+    async def _side(
+        self, request: web.Request, chat: ChatTurn, submission: Submission, side: SideCompletion
+    ) -> web.StreamResponse:
+        """Answer a side request of a chat program, without tools and without a session."""
+        instructions = submission.instructions or chat.given.instructions
+        report = await side.complete(
+            submission.turn, submission.messages, instructions, options=submission.options, source=submission.source
+        )
+        if report.failure is not None:
+            raise ProblemError(problem.of_failure(report.failure, keyed=False))
+        answer = TurnAnswered(
+            session=SessionId(""),
+            turn=submission.turn,
+            text=report.text,
+            model=report.model,
+            finish_reason=report.finish_reason,
+            usage=report.usage,
+        )
+        return await self._send(request, chat, answer)
+
+    async def _send(self, request: web.Request, chat: ChatTurn, answer: TurnAnswered) -> web.StreamResponse:
+        """Send an answer that is complete."""
+        completion = self._completion(chat, Receipt(session=answer.session, turn=answer.turn))
         if not chat.stream:
             return json_response(completion.whole(answer))
         stream = await open_stream(request)
-        for chunk in (completion.first_chunk(), completion.text_chunk(reply.text), completion.finish_chunk(answer)):
+        for chunk in (completion.first_chunk(), completion.text_chunk(answer.text), completion.finish_chunk(answer)):
             await stream.send(chunk)
         await stream.send(completion.session_event(), event="hermes.session")
+        if chat.include_usage:
+            await stream.send(completion.usage_chunk(answer))
         await stream.done()
         return stream.response
 

@@ -48,6 +48,7 @@ from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
 from hermes.services.keys import KeyService
+from hermes.services.side_completion import SideCompletion
 
 _BACKLOG = 512
 
@@ -108,6 +109,7 @@ class ApiServer:
         search: Search | None = None,
         files: FileShelf | None = None,
         inputs: InputParts | None = None,
+        side: SideCompletion | None = None,
     ) -> None:
         self.address = ""  # known after the start
         self._settings = settings
@@ -122,6 +124,7 @@ class ApiServer:
         self._search = search
         self._files = files
         self._inputs = inputs
+        self._side = side
         self._guard = RequestGuard(
             key=settings.key,
             keys=keys,
@@ -191,6 +194,7 @@ class ApiServer:
             search=self._search,
             files=self._files,
             inputs=self._inputs,
+            side=self._side,
             sign_token=lambda token: token.sign(self._settings.key),
         )
 
