@@ -289,15 +289,13 @@ def _embedded(case: Case) -> Iterator[Finding]:
         return
     arguments = case.arguments[:64]
     for index, argument in enumerate(arguments):
+        found: Iterator[Finding] = iter(())
         if argument.rpartition("/")[2] in _WORST:
             inner = replace(case.command, argv=arguments[index:], redirections=())
-            if any(catastrophes(Case.of(inner, case.place))):
-                yield Finding(rule="embedded-command", why="may run a dangerous command from its arguments")
-        elif (
-            " " in argument
-            and any(worst in argument for worst in _WORST)
-            and any(_inner_catastrophes(argument, case.place))
-        ):
+            found = catastrophes(Case.of(inner, case.place))
+        elif " " in argument and any(worst in argument for worst in _WORST):
+            found = _inner_catastrophes(argument, case.place)
+        if any(found):
             yield Finding(rule="embedded-command", why="may run a dangerous command from its arguments")
 
 

@@ -8,6 +8,7 @@ Nothing here raises on any text, and the work is bounded: a line beyond the boun
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 import shlex
@@ -198,27 +199,14 @@ class _Walk:
         self._one(command, given, maybe=maybe)
         names = sorted(self._variables.ambiguous)
         ranges = [range(len(self._variables.candidates.get(name, ())) or 1) for name in names]
-        choices = 1
-        for each in ranges:
-            choices *= len(each)
-        if choices > MAX_CHOICES:
-            self._mark_unresolved(start)
+        if math.prod(map(len, ranges)) > MAX_CHOICES:
+            if start < len(self.commands):
+                self._emit_unknown(self.commands[start], "its variables have too many possible values")
             return
         for picked in list(product(*ranges))[:-1]:  # the last of each was the first time
             self._variables.choice = dict(zip(names, picked, strict=True))
             self._one(command, given, maybe=True)
         self._variables.choice = {}
-
-    def _mark_unresolved(self, start: int) -> None:
-        if start < len(self.commands):
-            self._emit(
-                SimpleCommand(
-                    argv=(UNKNOWN,),
-                    written=self.commands[start].written,
-                    cwd=self._cwd,
-                    unresolved="its variables have too many possible values",
-                )
-            )
 
     def _one(self, command: Simple, given: _Input, *, maybe: bool) -> None:
         redirections, given = self._redirections(command.redirects, given)
@@ -297,14 +285,7 @@ class _Walk:
                     self._run(made, given)
             return
         if UNKNOWN in inner.text and not outer.guess:
-            self._emit(
-                SimpleCommand(
-                    argv=(UNKNOWN,),
-                    written=outer.written,
-                    cwd=outer.cwd,
-                    unresolved="part of the text it hands to a shell is not known",
-                )
-            )
+            self._emit_unknown(outer, "part of the text it hands to a shell is not known")
         try:
             self.script(inner.text, given, inner.positional or None)
         except Unparsable:
@@ -460,8 +441,7 @@ class _Walk:
         if first.startswith("#!") and "/" in command.argv[0] and not interprets(interpreter):
             interpreter = first.rpartition("/")[2].split()[-1] if first.split() else ""
         if interprets(interpreter):
-            made = SimpleCommand(argv=(interpreter, "-c", text), written=command.written, cwd=command.cwd)
-            self._emit(made)
+            self._emit(SimpleCommand(argv=(interpreter, "-c", text), written=command.written, cwd=command.cwd))
         else:
             self.script(text, given)
 
@@ -469,6 +449,10 @@ class _Walk:
         if len(self.commands) >= MAX_COMMANDS:
             raise Unparsable("it has too many commands to be checked")
         self.commands.append(command)
+
+    def _emit_unknown(self, command: SimpleCommand, why: str) -> None:
+        """Record that a command runs something that is not known."""
+        self._emit(SimpleCommand(argv=(UNKNOWN,), written=command.written, cwd=command.cwd, unresolved=why))
 
     def _step(self) -> None:
         self._steps += 1
@@ -496,20 +480,15 @@ _MAYBE_TEXT = frozenset(
 
 
 def _shell_script(argv: tuple[str, ...], given: _Input) -> list[Script]:
-    """Return the scripts that a shell runs, from `-c` or from known input."""
-    if name_of(argv) not in SHELLS:
-        if name_of(argv) in {"source", "."} and argv[1:2] in {("/dev/stdin",), ("/dev/fd/0",)} and given.text:
-            return [Script(text=given.text)]
-        runs_input = name_of(argv) in {"ssh", "su"} or (
-            name_of(argv) in {"sudo", "doas"} and {"-s", "-i"} & set(argv)
-        )
-        if runs_input and given.text:
-            return [Script(text=given.text)]
-        return []
-    scripts = []
-    text, rest = shell_argument(argv)
+    """Return the script that a shell runs, from `-c` or from known input."""
+    name = name_of(argv)
+    text, rest = shell_argument(argv) if name in SHELLS else (None, ())
     if text is not None:
-        scripts.append(Script(text=text, positional=rest))
-    elif given.text is not None:
-        scripts.append(Script(text=given.text))
-    return scripts
+        return [Script(text=text, positional=rest)]
+    runs_input = (
+        name in SHELLS
+        or (given.text and name in {"ssh", "su"})
+        or (given.text and name in {"sudo", "doas"} and {"-s", "-i"} & set(argv))
+        or (given.text and name in {"source", "."} and argv[1:2] in {("/dev/stdin",), ("/dev/fd/0",)})
+    )
+    return [Script(text=given.text)] if runs_input and given.text is not None else []

@@ -91,7 +91,7 @@ def _trap(arguments: tuple[str, ...]) -> Iterator[Script] | None:
 
 
 def _aliases(arguments: tuple[str, ...]) -> Iterator[Script]:
-    return (Script(text=value) for _, equals, value in map(_split_equals, arguments) if equals)
+    return (Script(text=value) for _, equals, value in (each.partition("=") for each in arguments) if equals)
 
 
 def _command_builtin(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
@@ -110,10 +110,6 @@ def _ssh_options(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
 
 def _texts(arguments: tuple[str, ...]) -> Iterator[Script]:
     return (Script(text=argument) for argument in arguments if " " in argument)
-
-
-def _split_equals(argument: str) -> tuple[str, str, str]:
-    return argument.partition("=")
 
 
 def _suffixes(arguments: tuple[str, ...]) -> Iterator[Inner]:
@@ -247,11 +243,7 @@ def _find(name: str, arguments: tuple[str, ...]) -> Iterator[Inner]:
     found = found_paths(name, arguments)
     for index, argument in enumerate(arguments):
         if argument in _FIND_RUNS or argument in {"-x", "-X", "--exec", "--exec-batch"}:
-            command = []
-            for each in arguments[index + 1 :]:
-                if each in {";", "+"}:
-                    break
-                command.append(each)
+            command = list(takewhile(lambda each: each not in {";", "+"}, arguments[index + 1 :]))
             if name.startswith("fd") and "{" not in "".join(command):
                 command.append("{}")
             for place in found:
@@ -299,8 +291,7 @@ def _runner(arguments: tuple[str, ...]) -> Iterator[Inner]:
 
 
 def _values_run(name: str, arguments: tuple[str, ...]) -> Iterator[Script]:
-    for index, argument in enumerate(arguments):
-        following = arguments[index + 1] if index + 1 < len(arguments) else ""
+    for argument, following in pairwise((*arguments, "")):
         for option in RUNS_VALUE.get(name, ()):
             given, equals, value = argument.partition("=")
             if argument == option:
@@ -336,10 +327,8 @@ _UNWRAPPERS: dict[str, Callable[[tuple[str, ...], str | None], _Found]] = {
     "env": lambda arguments, _: _env(arguments),
     **dict.fromkeys(("xargs", "gxargs"), _xargs),
     "parallel": _parallel,
-    "find": lambda arguments, _: _find("find", arguments),
-    "gfind": lambda arguments, _: _find("gfind", arguments),
-    "fd": lambda arguments, _: _find("fd", arguments),
-    "fdfind": lambda arguments, _: _find("fdfind", arguments),
+    **dict.fromkeys(("find", "gfind"), lambda arguments, _: _find("find", arguments)),
+    **dict.fromkeys(("fd", "fdfind"), lambda arguments, _: _find("fd", arguments)),
     **dict.fromkeys(("ssh", "mosh", "slogin", "autossh"), lambda arguments, _: _ssh(arguments)),
     **dict.fromkeys(("ed", "ex", "red"), lambda _, stdin: _editor_commands(stdin)),
     "git": lambda arguments, _: _git_verbs(arguments),
