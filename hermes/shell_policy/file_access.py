@@ -127,7 +127,8 @@ def read_files(command: SimpleCommand) -> Iterator[str]:
         return
     if name in _WITH_SCRIPT:
         yield from paths_in_code("\n".join(command.argv[1:]))
-    yield from _listed(command)
+    if command.stdin and _takes_list(command):
+        yield from command.stdin.split("\n")[:MAX_PATHS]
     skip = 0
     pattern_due = name in _PATTERN_FIRST and not {"-e", "-f", "--file", "--regexp"} & set(command.argv)
     for index, argument in enumerate(command.argv[1:], 1):
@@ -164,26 +165,20 @@ def paths_in_code(code: str) -> list[str]:
 
 def names_too_many(command: SimpleCommand) -> bool:
     """Return whether the command names more paths than are checked."""
-    lists = command.stdin.count("\n") if command.stdin else 0
-    return len(command.argv) > 2 * MAX_PATHS or (
-        lists > MAX_PATHS and (command.name in {"cpio", "pax"} or any(map(_LISTED_IN.match, command.argv[1:])))
-    )
+    listed = command.stdin.count("\n") if command.stdin and _takes_list(command) else 0
+    return len(command.argv) > 2 * MAX_PATHS or listed > MAX_PATHS
 
 
-def _listed(command: SimpleCommand) -> Iterator[str]:
-    """Yield the files of a list in the input."""
-    if command.stdin and any(_LISTED_IN.match(each) for each in command.argv[1:]):
-        yield from command.stdin.split("\n")[:MAX_PATHS]
-    if command.stdin and command.name in {"cpio", "pax"}:
-        yield from command.stdin.split("\n")[:MAX_PATHS]
+def _takes_list(command: SimpleCommand) -> bool:
+    """Return whether the command takes names of files from a list."""
+    return command.name in {"cpio", "pax"} or any(map(_LISTED_IN.match, command.argv[1:]))
 
 
 def reads_unknown_list(command: SimpleCommand) -> bool:
     if command.name not in {"tar", "gtar", "bsdtar", "rsync", "cpio", "pax"}:
         return False
-    lists = any(_LISTED_IN.match(each) for each in command.argv[1:]) or command.name in {"cpio", "pax"}
     fed = bool(command.feeders) and (command.stdin is None or UNKNOWN in command.stdin.replace(ANY_DEPTH, ""))
-    return lists and (fed or any(each.startswith("/dev/fd/") for each in command.argv))
+    return _takes_list(command) and (fed or any(each.startswith("/dev/fd/") for each in command.argv))
 
 
 def trees_read(command: SimpleCommand) -> Iterator[str]:

@@ -171,24 +171,23 @@ def kinds_of(path: str, place: LookupContext) -> frozenset[PathKind]:
     return frozenset(kinds)
 
 
+# Kinds that depend on the text of a path alone.
+_BY_TEXT: tuple[tuple[PathKind, Callable[[str], object]], ...] = (
+    (PathKind.DEVICE, _DEVICE.match),
+    (PathKind.PROCESS_SECRET, _PROCESS_SECRET.search),
+    (PathKind.STARTUP, is_startup),
+    (PathKind.PROMPT, _PROMPT.search),
+    (PathKind.CREDENTIAL, _CREDENTIAL.search),
+    (PathKind.SYSTEM, lambda path: _SYSTEM_FILE.match(path) and not _STILL_FREE.match(path)),
+)
+
+
 def _kinds(path: str, place: LookupContext) -> set[PathKind]:
-    kinds = set()
+    kinds = {kind for kind, fits in _BY_TEXT if fits(path)}
     if own := _hermes_kind(path, place):
         kinds.add(own)
-    if _DEVICE.match(path):
-        kinds.add(PathKind.DEVICE)
     if _holds_secret(path, place):
         kinds.add(PathKind.HOLDS_SECRET)
-    if _PROCESS_SECRET.search(path):
-        kinds.add(PathKind.PROCESS_SECRET)
-    if is_startup(path):
-        kinds.add(PathKind.STARTUP)
-    if _PROMPT.search(path):
-        kinds.add(PathKind.PROMPT)
-    if _CREDENTIAL.search(path):
-        kinds.add(PathKind.CREDENTIAL)
-    if _SYSTEM_FILE.match(path) and not _STILL_FREE.match(path):
-        kinds.add(PathKind.SYSTEM)
     return kinds
 
 

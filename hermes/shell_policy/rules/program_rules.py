@@ -143,12 +143,8 @@ def _variables(case: Case) -> Iterator[Finding]:
         assigned += [
             (name, value) for name, equals, value in (each.partition("=") for each in case.arguments) if equals
         ]
+    if case.name in _NAMES_VARIABLES:
+        assigned += [(each, UNKNOWN) for each in case.arguments if each != "IFS"]
     for name, value in assigned:
         if decides_what_runs(name, None if UNKNOWN in value else value):
             yield Finding(rule="code-injection", why=f"sets {name}, which decides what other programs run or trust")
-    if case.name in _NAMES_VARIABLES:
-        for each in case.arguments:
-            if each != "IFS" and decides_what_runs(each, None):
-                yield Finding(
-                    rule="code-injection", why=f"sets {each}, which decides what other programs run or trust"
-                )
