@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes.cli.answered import show
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
-from hermes.cli.output import count, one_line, print_json, print_text, printable
+from hermes.cli.output import count, printable
 from hermes.cli.pid import WatchedProcess, has_ended, is_alive, watch_process
 from hermes.cli.previous_boot import explaining_last_end
 from hermes.config.home import holder, is_free
@@ -51,24 +52,19 @@ def stop_daemon(args: argparse.Namespace, home: Home) -> int:
                 raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
             time.sleep(_POLL_S)
     clean, left, outgoing = _read_leftovers(home)
-    if args.json:
-        print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left, "undelivered": outgoing})
-    else:
-        print_text(_stopped_text(home, pid, clean=clean))
-        if on := sum(map(is_alive, running)):
-            print_text(
-                f"{processes_run(on)} on (processes.keep_on_stop); `hermes ps --running` lists them after the "
-                "next start."
-            )
-        if left:
-            one = len(left) == 1
-            resumes = f"{'has' if one else 'have'} open work, which is stored and resumes at the next start"
-            print_text(one_line(f"{count(len(left), 'session')} {resumes}: {some(left)}."))
-        if outgoing:
-            waits = "waits" if outgoing == 1 else "wait"
-            print_text(
-                f"{count(outgoing, 'message')} {waits} for delivery to a chat; stored, and sent after the next start."
-            )
+    lines = [_stopped_text(home, pid, clean=clean)]
+    if on := sum(map(is_alive, running)):
+        listed = "`hermes ps --running` lists them after the next start"
+        lines.append(f"{processes_run(on)} on (processes.keep_on_stop); {listed}.")
+    if left:
+        have = "has" if len(left) == 1 else "have"
+        resumes = f"{have} open work, which is stored and resumes at the next start"
+        lines.append(f"{count(len(left), 'session')} {resumes}: {some(left)}.")
+    if outgoing:
+        wait = f"{'waits' if outgoing == 1 else 'wait'} for delivery to a chat"
+        lines.append(f"{count(outgoing, 'message')} {wait}; stored, and sent after the next start.")
+    answer = {"stopped": True, "pid": pid, "clean": clean, "open_sessions": left, "undelivered": outgoing}
+    show(args, answer, lines)
     return 0 if clean is not False else 1
 
 
@@ -133,11 +129,10 @@ def restart_daemon(args: argparse.Namespace, home: Home) -> int:
         after = _next_boot(client, before, process, args.timeout)
         if isinstance(after, str):
             raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, before['pid'])}")
-    if args.json:
-        print_json({"restarted": True, "pid": after["pid"], "version": after["version"]})
-    else:
-        print_text(f"The daemon on {home.data_dir} has restarted (pid {after['pid']}, version {after['version']}).")
-    return 0
+    answer = {"restarted": True, "pid": after["pid"], "version": after["version"]}
+    return show(
+        args, answer, f"The daemon on {home.data_dir} has restarted (pid {after['pid']}, version {after['version']})."
+    )
 
 
 def _next_boot(

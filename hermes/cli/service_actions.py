@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from hermes.app.factories.preflight import preflight
 from hermes.app.service_unit import MARK, NAME, Installation, make_unit
-from hermes.cli.output import one_line, print_json, print_table, print_text
+from hermes.cli.answered import show
+from hermes.cli.output import one_line, print_table, print_text
 from hermes.cli.systemd import ServiceError, Systemd
 from hermes.config.home import Home, is_free
 from hermes.config.loader import load_config
@@ -210,10 +211,7 @@ def status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "exit_code": int(found.get("ExecMainStatus") or 0),
         "says": found.get("StatusText") or None,
     }
-    if args.json:
-        print_json(report)
-    else:
-        _print_status(report, systemd)
+    show(args, report, lambda: _print_status(report, systemd))
     return 0 if report["active"] == "active" else _NOT_ACTIVE
 
 

@@ -7,8 +7,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.cli.answered import confirms
-from hermes.cli.output import count, moment, one_line, print_json, print_table, print_text, size
+from hermes.cli.answered import confirms, show
+from hermes.cli.output import count, moment, one_line, print_table, print_text, size
 from hermes.cli.parser import add_file
 from hermes.domain.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
 from hermes.domain.listing import some
@@ -109,10 +109,7 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     target = Path(args.target or default_name(time.time())).absolute()
     with _progress() as (progress, _):
         manifest = _make_backup(home, target, with_key=args.with_key, progress=progress)
-    if args.json:
-        print_json(_backup_report(manifest, target))
-    else:
-        _print_backup(manifest, target)
+    show(args, _backup_report(manifest, target), lambda: _print_backup(manifest, target))
     return 1 if manifest.problems else 0
 
 
@@ -192,12 +189,8 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         restored = _restore_home(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
     new_key = _makes_new_key(home, environ)
     steps = next_steps(restored, {each.name for each in home.data_dir.iterdir()}, new_key=new_key)
-    if args.json:
-        print_json(_restore_report(restored, home, steps, new_key=new_key))
-    else:
-        _print_restore(restored, home)
-        _print_steps(steps, home)
-    return 0
+    report = _restore_report(restored, home, steps, new_key=new_key)
+    return show(args, report, lambda: _print_restore(restored, home, steps))
 
 
 def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Callable[[list[str]], bool]:
@@ -286,7 +279,7 @@ def _restore_report(restored: Restored, home: Home, steps: Sequence[NextStep], *
     }
 
 
-def _print_restore(restored: Restored, home: Home) -> None:
+def _print_restore(restored: Restored, home: Home, steps: Sequence[NextStep]) -> None:
     made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
     print_text(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
     if restored.kept_in:
@@ -308,6 +301,7 @@ def _print_restore(restored: Restored, home: Home) -> None:
         )
     for problem in restored.problems:
         print_text(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
+    _print_steps(steps, home)
 
 
 def _print_steps(steps: Sequence[NextStep], home: Home) -> None:

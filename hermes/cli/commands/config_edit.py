@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hermes.cli.answered import show
 from hermes.cli.output import print_json, print_text
 from hermes.domain.errors import ConfigError, HermesError
 
@@ -130,11 +131,8 @@ def _unset(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _report(args, environ, home, setting, changed=revised.changed, value=setting.default)
     if not revised.changed:
         known_setting(args.key)  # neither in the file nor known
-    if args.json:
-        print_json({"key": args.key, "changed": True, "path": str(home.config_file)})
-    else:
-        print_text(f"{args.key} was removed; it is not a setting.")
-    return 0
+    answer = {"key": args.key, "changed": True, "path": str(home.config_file)}
+    return show(args, answer, f"{args.key} was removed; it is not a setting.")
 
 
 def _report(
@@ -151,16 +149,13 @@ def _report(
 
     override = setting.variable if setting.variable in environ else None
     apply = None if is_free(home) or not changed else "hermes reload" if setting.rule.live else "hermes restart"
-    if args.json:
-        facts = {"key": setting.name, "value": plain(value), "changed": changed, "path": str(home.config_file)}
-        print_json({**facts, "overridden_by": override, "apply_with": apply})
-        return 0
-    print_text(f"{setting.name} is {_plain(plain(value)) or 'empty'}{'' if changed else ', as before'}.")
+    lines = [f"{setting.name} is {_plain(plain(value)) or 'empty'}{'' if changed else ', as before'}."]
     if override:
-        print_text(f"The environment variable {override} of this shell overrides the file.")
+        lines.append(f"The environment variable {override} of this shell overrides the file.")
     if apply:
-        print_text(f"The running daemon has the old value: `{apply}` applies the new one.")
-    return 0
+        lines.append(f"The running daemon has the old value: `{apply}` applies the new one.")
+    facts = {"key": setting.name, "value": plain(value), "changed": changed, "path": str(home.config_file)}
+    return show(args, {**facts, "overridden_by": override, "apply_with": apply}, lines)
 
 
 # ---------------------------------------------------------------- edit

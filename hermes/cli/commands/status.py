@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from hermes.cli.answered import show
 from hermes.cli.output import count, duration, one_line, print_json, print_text, size
 from hermes.domain.errors import NotRunningError
 from hermes.domain.listing import some
@@ -43,13 +44,14 @@ def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise
         print_json(_unavailable(home, error))
         return error.exit_code
-    if args.json:
-        print_json(info)
-    else:
-        waiting = _waiting_sessions(client) if info.get("sessions_waiting") else []
-        for name, value in _facts(info, waiting):
-            print_text(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
+    show(args, info, lambda: _print(info, client))
     return 0 if info["ready"] else 1
+
+
+def _print(info: Mapping[str, Any], client: AdminClient) -> None:
+    waiting = _waiting_sessions(client) if info.get("sessions_waiting") else []
+    for name, value in _facts(info, waiting):
+        print_text(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
 
 
 def _unavailable(home: Home, error: Exception) -> dict[str, Any]:

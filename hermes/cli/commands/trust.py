@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.answered import confirms
+from hermes.cli.answered import confirms, show
 from hermes.cli.output import one_line, print_json, print_table, print_text, printable
 from hermes.cli.parser import Commands
 
@@ -55,12 +55,12 @@ def _trust(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     home = Home.from_environ(environ)
     store = TrustedPrompts(home.data_dir)
     if action == "list":
-        return _list(store, home.data_dir, json=args.json)
+        return _list(store, home.data_dir, args=args)
     directory = _directory(words[0] if words else ".")
     prepare(home)
     if action == "add":
-        return _add(store, directory, args.digest, json=args.json)
-    return _remove(store, home.data_dir, directory, json=args.json)
+        return _add(store, directory, args.digest, args=args)
+    return _remove(store, home.data_dir, directory, args=args)
 
 
 def _directory(text: str) -> Path:
@@ -72,54 +72,45 @@ def _directory(text: str) -> Path:
 # ---------------------------------------------------------------- list and remove
 
 
-def _list(store: TrustedPrompts, data_dir: Path, *, json: bool) -> int:
+def _list(store: TrustedPrompts, data_dir: Path, *, args: argparse.Namespace) -> int:
     from hermes.config.trust import read_answers
 
     files, directories = store.all(), sorted(read_answers(data_dir).items())
-    if json:
-        print_json(
-            {
-                "prompt_files": [{**_fields(each), "current": each.is_current} for each in files],
-                "work_directories": [{"path": path, "trusted": trusted} for path, trusted in directories],
-            }
-        )
-        return 0
+    answer = {
+        "prompt_files": [{**_fields(each), "current": each.is_current} for each in files],
+        "work_directories": [{"path": path, "trusted": trusted} for path, trusted in directories],
+    }
     rows = [["prompt file", "approved" if each.is_current else "changed", _short(each), each.path] for each in files]
     rows += [["work directory", "trusted" if trusted else "refused", "-", path] for path, trusted in directories]
-    if rows:
-        print_table(["KIND", "STATE", "DIGEST", "PATH"], rows)
-    else:
-        print_text("No prompt file is approved, and no work directory is trusted.")
-    return 0
+    if not rows:
+        return show(args, answer, "No prompt file is approved, and no work directory is trusted.")
+    return show(args, answer, lambda: print_table(["KIND", "STATE", "DIGEST", "PATH"], rows))
 
 
-def _remove(store: TrustedPrompts, data_dir: Path, directory: Path, *, json: bool) -> int:
+def _remove(store: TrustedPrompts, data_dir: Path, directory: Path, *, args: argparse.Namespace) -> int:
     from hermes.config.trust import forget_answer
 
     files, answer = store.remove(directory), forget_answer(data_dir, directory)
-    if json:
-        forgotten = [] if answer is None else [{"path": str(directory), "trusted": answer}]
-        print_json({"prompt_files": [_fields(each) for each in files], "work_directories": forgotten})
-        return 0
-    for each in files:
-        print_text(one_line(f"Prompt file, no longer used in new conversations: {each.path} (digest {_short(each)})"))
+    lines = [
+        f"Prompt file, no longer used in new conversations: {each.path} (digest {_short(each)})" for each in files
+    ]
     if answer is not None:
-        print_text(one_line(f"Work directory, `hermes chat` asks again there: {directory}"))
-    if not files and answer is None:
-        print_text(one_line(f"Nothing was trusted in {directory}"))
-    return 0
+        lines.append(f"Work directory, `hermes chat` asks again there: {directory}")
+    forgotten = [] if answer is None else [{"path": str(directory), "trusted": answer}]
+    report = {"prompt_files": [_fields(each) for each in files], "work_directories": forgotten}
+    return show(args, report, lines or f"Nothing was trusted in {directory}")
 
 
 # ---------------------------------------------------------------- add
 
 
-def _add(store: TrustedPrompts, directory: Path, digests: Sequence[str], *, json: bool) -> int:
+def _add(store: TrustedPrompts, directory: Path, digests: Sequence[str], *, args: argparse.Namespace) -> int:
     from hermes.config.prompt_trust import chosen
 
     files = _found(directory)
     if digests:
-        return _approve(store, chosen(files, digests), json=json)
-    if json:
+        return _approve(store, chosen(files, digests), args=args)
+    if args.json:
         found = [{"path": each.path, "sha256": each.sha256, "bytes": len(each.content)} for each in files]
         print_json({"found": found, "approved": []})
         return _NOT_APPROVED
@@ -132,7 +123,7 @@ def _add(store: TrustedPrompts, directory: Path, digests: Sequence[str], *, json
     if not confirms(f"Use {'this file' if len(files) == 1 else 'these files'} in prompts?"):
         print_text("Nothing was approved.")
         return 0
-    return _approve(store, files, json=False)
+    return _approve(store, files, args=args)
 
 
 def _found(directory: Path) -> tuple[PromptFile, ...]:
@@ -157,19 +148,16 @@ def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def _approve(store: TrustedPrompts, files: Sequence[PromptFile], *, json: bool) -> int:
+def _approve(store: TrustedPrompts, files: Sequence[PromptFile], *, args: argparse.Namespace) -> int:
     """Approve the content that was shown. A file that changed meanwhile has another digest and is not used."""
     from pathlib import Path
 
     added = [store.add(Path(each.path), each.content) for each in files]
-    if json:
-        print_json({"approved": [_fields(each) for each in added]})
-        return 0
-    for each in added:
-        print_text(
-            one_line(f"Approved, and used in new conversations until it changes: {each.path} (digest {_short(each)})")
-        )
-    return 0
+    lines = [
+        f"Approved, and used in new conversations until it changes: {each.path} (digest {_short(each)})"
+        for each in added
+    ]
+    return show(args, {"approved": [_fields(each) for each in added]}, lines)
 
 
 def _short(entry: TrustedPrompt) -> str:
