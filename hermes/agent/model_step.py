@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from hermes.agent.accounting import costed
 from hermes.agent.chat_message import MEDIA_TOKENS, encode, read, total_tokens
 from hermes.agent.client_tools import ClientTools, client_tools, handed_calls, model_options
 from hermes.agent.compression import CompressionSettings, is_due
+from hermes.agent.image_description import ImageDescriptions
 from hermes.agent.image_policy import ImagePolicy, ShownMessages, sees
 from hermes.agent.ledger import Ledger
 from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
@@ -22,7 +24,7 @@ from hermes.agent.tool_step import Folders
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import Notice, ReasoningDelta, TextDelta, TextReset
-from hermes.domain.ids import TurnId
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.message import EncodedMessage
 from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
@@ -57,6 +59,7 @@ class ThinkingSettings:
     compression: CompressionSettings
     compress: bool = True
     vision: str = "auto"  # send images: auto, always or never
+    vision_model: str = ""  # describes images for a model that cannot see them; empty: none does
     reasoning: str = ""  # effort, unless the conversation chose one
     terms: Callable[[str, str], ModelTerms]  # of a provider's model
     choice: Callable[[str, str], ModelChoice] = lambda text, _: ModelChoice(model=text)  # of preference and chat
@@ -79,6 +82,7 @@ class ModelStep:
         self._ledger = ledger
         self._hub = hub
         self._sight = sight
+        self._descriptions = ImageDescriptions()
         self._moved: dict[TurnId, int] = {}  # turns that continue with a fallback, and its place in the chain
 
     async def answer(
@@ -107,7 +111,8 @@ class ModelStep:
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
         terms = self.settings.terms(chain[first].provider, name)
-        shown = await self._shown(request, name)
+        show = partial(self._shown, models=models, caller=caller)
+        shown = await show(request, name)
         size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # their encoded size does not count
         if self.settings.compress and await self._overflows(shown.messages, size_bytes, terms.context_window):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
@@ -116,7 +121,7 @@ class ModelStep:
         async def suited(wanted: ModelRequest, model: str) -> ModelRequest:
             """Return the request for another model, which may differ in vision support."""
             alike = self._sees(model) == self._sees(name)
-            return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
+            return replace(wanted, messages=(shown if alike else await show(wanted, model)).messages)
 
         reach("turn: about to ask the model")
         reply = await caller.ask(chain, request, self._listener(job, said, retried), first=first, suited=suited)
@@ -129,11 +134,32 @@ class ModelStep:
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
-    async def _shown(self, request: ModelRequest, model: str) -> ShownMessages:
+    async def _shown(
+        self, request: ModelRequest, model: str, *, models: ModelSet, caller: ModelChain
+    ) -> ShownMessages:
         """Return the request's messages as this model can use them."""
         if self._sight is None:
             return ShownMessages(messages=request.messages)
-        return await self._sight.shown(request.messages, sees=self._sees(model))
+        messages, sees = request.messages, self._sees(model)
+        if self.settings.vision_model and not sees:
+            describe = partial(self._describe, request.session, models, caller)
+            messages = await self._descriptions.told(messages, describe)
+        return await self._sight.shown(messages, sees=sees)
+
+    async def _describe(
+        self, session: SessionId, models: ModelSet, caller: ModelChain, question: EncodedMessage
+    ) -> str | Failure:
+        """Ask the vision model."""
+        assert self._sight is not None
+        choice = self.settings.choice(self.settings.vision_model, "")
+        shown = await self._sight.shown([question], sees=True)
+        request = ModelRequest(session=session, messages=shown.messages, model=choice.model)
+        reply = await caller.ask(models.chain_for(choice)[:1], request, ReplyListener())  # others may be blind
+        if isinstance(reply, Failure):
+            return reply
+        terms = self.settings.terms(reply.reasoning.provider, reply.reasoning.model)
+        self._ledger.add(costed(reply.done.usage, terms.price))
+        return reply.text
 
     def _sees(self, model: str) -> bool:
         return sees(model, self.settings.vision)

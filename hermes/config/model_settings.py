@@ -124,6 +124,11 @@ class ModelConfig:
         """Return `[PROVIDER:]MODEL` for an alias; other choices unchanged."""
         return dict(alias.partition("=")[::2] for alias in self.aliases).get(choice, choice)
 
+    @property
+    def chat_models(self) -> tuple[str, ...]:
+        """Return the models of single chats."""
+        return tuple(entry.rpartition("=")[2] for entry in self.chats)
+
     def for_chat(self, place: str) -> str:
         """Return the model of a chat (`PLATFORM:CHAT`); empty if it has none of its own."""
         return dict(entry.rpartition("=")[::2] for entry in self.chats).get(place, "")
@@ -148,6 +153,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuxiliaryConfig:
-    """Models for side tasks, as `[PROVIDER:]MODEL` or an alias; empty: the conversation's own model."""
+    """Models for side tasks, as `[PROVIDER:]MODEL` or an alias."""
 
     summary: str = setting("", complaint=_choice_complaint, live=True)
+    vision: str = setting("", complaint=_choice_complaint, live=True)

@@ -112,8 +112,8 @@ async def test_closing_cancels_what_runs_and_nothing_starts_afterwards(tmp_path:
     for number in range(5):
         bench.start(f"t{number}")
     bench.runner.act(tool_job("sleep", {}), bench.reports.append)
+    await bench.until(lambda: bench.runner.counts() == {"in_flight": 6, "calling": 2, "waiting": 3})
     await bench.until(lambda: model.running == 2)
-    assert bench.runner.counts() == {"in_flight": 6, "calling": 2, "waiting": 3}
     await bench.runner.close()
     assert (bench.runner.active, model.running, model.closed) == (0, 0, True)
     bench.start("late")

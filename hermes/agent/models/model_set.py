@@ -12,11 +12,10 @@ from hermes.ports.agent import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTerms:
-    """Window, price and abilities of one model."""
+    """Window and price of one model."""
 
     context_window: int
     price: Price = Price()
-    vision: bool | None = None  # None: judge by its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ def thinking_settings(config: Config) -> ThinkingSettings:
         compression=compression_settings(config),
         compress=config.compression.enabled,
         vision=config.model.vision,
+        vision_model=config.auxiliary.vision,
         reasoning=config.model.reasoning,
         terms=partial(terms_of, config),
         choice=lambda text, place: choice_of(text or config.model.for_chat(place), config.model),

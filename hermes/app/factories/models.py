@@ -23,10 +23,13 @@ from hermes.system.clock import wall
 
 
 def make_models(config: Config, environ: Mapping[str, str]) -> ModelSet:
-    """Make the first model and its fallbacks. Raises ConfigError."""
+    """Make the first model, its fallbacks and those that settings name. Raises ConfigError."""
     model = config.model
     chain = (_configured(model, environ), *(_fallback(text, model, environ) for text in model.fallbacks))
-    return ModelSet(chain, lambda choice: _chosen(choice, model, environ))
+    models = ModelSet(chain, lambda choice: _chosen(choice, model, environ))
+    for text in (config.auxiliary.summary, config.auxiliary.vision, *model.chat_models):
+        models.chain_for(choice_of(text, model))  # a missing key is reported now, not in a turn
+    return models
 
 
 def choice_of(text: str, model: ModelConfig) -> ModelChoice:
@@ -41,14 +44,12 @@ def terms_of(config: Config, provider: str, name: str) -> ModelTerms:
     if model.provider == LOCAL:
         return ModelTerms(context_window=min(model.window, CONTEXT_MAX))
     if (provider, name) == (model.provider, model.name) or model.entry is None:
-        known = model.entry.facts(name).vision if model.entry else None
-        return ModelTerms(context_window=model.window, price=model.price(), vision=known)
+        return ModelTerms(context_window=model.window, price=model.price())
     entry = PROVIDERS.get(provider) or model.entry
     facts, price = entry.facts(name), model.price_of(entry.name, name)
     return ModelTerms(
         context_window=facts.context_window or model.window,
         price=price if price.input or price.output else model.price(),
-        vision=facts.vision,
     )
 
 
@@ -66,6 +67,11 @@ def _chosen(choice: ModelChoice, model: ModelConfig, environ: Mapping[str, str])
     entry = PROVIDERS[choice.provider]
     if not entry.base_url:
         raise ConfigError(f"the provider {entry.name} needs model.base_url; set model.provider to it")
+    if entry.key_variable and not environ.get(entry.key_variable, "").strip():
+        raise ConfigError(
+            f"the key of {entry.title} is missing: the environment variable {entry.key_variable} is not set",
+            missing_variables=(entry.key_variable,),
+        )
     own = replace(model, provider=entry.name, api_key_env=AUTO, api_key_file="", protocol=AUTO)
     return _endpoint(own, entry, choice.model, keys=_keys(own, environ))
 
@@ -79,7 +85,10 @@ def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Mode
     choice = choice_of(name, model)
     if choice.provider not in ("", model.provider) and not address:
         return _chosen(choice, model, environ)
-    entry = PROVIDERS.get(choice.provider) or model.entry or PROVIDERS["openai"]
+    if address:  # of another endpoint: chat completions, unless a provider is named
+        entry, model = PROVIDERS[choice.provider or "custom"], replace(model, protocol=AUTO)
+    else:
+        entry = model.entry or PROVIDERS["openai"]
     if variable:
         keys: tuple[ApiKey, ...] = _revealed(((variable, Secret(environ.get(variable, "").strip())),))
     else:

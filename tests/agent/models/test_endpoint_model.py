@@ -326,3 +326,11 @@ async def test_a_slow_answer_is_listened_to_as_long_as_it_goes_on(server: ModelS
     failure = await failure_of(model)
     assert failure.kind == K.MALFORMED_REPLY
     assert "no end" in failure.message
+
+
+async def test_a_stream_that_hardly_moves_is_ended(server: ModelServer) -> None:
+    server.script(stream(Drip(data=delta(content="x"), every_s=0.02)))
+    model = chat_model(server.base_url, idle_timeout_s=0.05)
+    assert (await failure_of(model)).kind is K.TIMEOUT
+    await server.until(lambda: server.left == 1)
+    await model.close()
