@@ -86,8 +86,8 @@ def _deny_with_words(session: Session, event: Submission, asking: Call, now: flo
 
 def _misfit(session: Session, event: Submission) -> BadInputError | None:
     """Return why results of calls, or another try of the last turn, do not fit the session now."""
-    if not session.messages:
-        return None
+    if not session.messages and event.opening:
+        return None  # the client's history has the calls
     idle = session.turn is None and not session.queue and not session.compressing
     if event.retries:
         fits = idle and session.last_failure is not None

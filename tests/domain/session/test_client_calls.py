@@ -120,6 +120,12 @@ def test_results_that_nothing_waits_for_are_refused(results: tuple[str, ...]) ->
     assert not refused.records
 
 
+def test_results_without_their_calls_open_no_session() -> None:
+    fresh = replace(a_session("s"), messages=0)
+    refused = step(fresh, submitted("t1", message(role="tool", tool_call_id="y", content="fog"), results=("y",)), 1.0)
+    assert [type(effect) for effect in refused.effects] == [Refuse]
+
+
 def test_results_open_a_session_of_their_own_history() -> None:
     fresh = replace(a_session("s"), messages=0)
     result = message(role="tool", tool_call_id="y", content="fog")
