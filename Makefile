@@ -67,7 +67,9 @@ dist: venv  ## build wheel and sdist, then install and start the wheel
 	build/dist/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/base.txt
 	build/dist/bin/pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	cd build && dist/bin/hermes --version && dist/bin/hermes config show >/dev/null
-	rm -rf build/dist
+	sh install.sh --python $(PYTHON) --prefix build/dist --bin build/bin dist/*.whl
+	build/bin/hermes --version
+	rm -rf build/dist build/bin
 
 local: $(VENV)/.installed  ## install the small real model (provider: local), about 130 MB
 	$(LOCKED) --requirement requirements/local.txt

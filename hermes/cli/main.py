@@ -5,7 +5,6 @@ Each expected error is one line on stderr and an exit code of its own. A command
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
@@ -13,56 +12,52 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli.chat import chat
-from hermes.cli.commands import (
-    answer,
-    backup,
-    config,
-    control,
-    daemon,
-    dead_letters,
-    exchange,
-    grants,
-    inspect,
-    keys,
-    logs,
-    model,
-    pairing,
-    processes,
-    ps,
-    reload,
-    send,
-    service,
-    status,
-    storage,
-    tail,
-    tools,
-    trace,
-    trust,
-)
-from hermes.cli.doctor import doctor
-from hermes.cli.output import print_text
-from hermes.cli.parser import COMPLETION_PREAMBLE, ArgumentParser, Commands, Help
-from hermes.cli.setup import setup, slack_manifest
-from hermes.cli.suggestion import MEANINGS, translated
 from hermes.domain.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping
 
-    from hermes.cli.parser import Run
+    from hermes.cli.parser import ArgumentParser, Run
 
 _INTERRUPTED = 130  # exit code of a shell for a process that SIGINT ended; below, for SIGPIPE
 _BROKEN_PIPE = 141
+_VERSION = ("--version", "-V", "version")
 _COMPLETE = "__complete"  # called by the completion scripts only
 _MAX_COMPLETIONS = 100  # sessions
 
-# Modules that add commands, in the order of `hermes --help`.
-_GROUPS = (
-    daemon, status, doctor, chat, ps, inspect, tail, trace, answer, grants, keys, processes, control, reload,
-    logs, dead_letters, send, pairing, setup, exchange, backup, service, storage, slack_manifest, config, tools,
-    model, trust,
-)  # fmt: skip
+# Modules below hermes.cli that add commands, in the order of `hermes --help`. Only the module of the given command is
+# imported: all of them together take longer than most commands.
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "commands.daemon": ("daemon",),
+    "commands.status": ("status",),
+    "doctor.doctor": ("doctor",),
+    "chat.chat": ("chat",),
+    "commands.ps": ("ps",),
+    "commands.inspect": ("sessions", "show", "why"),
+    "commands.tail": ("tail",),
+    "commands.trace": ("trace",),
+    "commands.answer": ("approve", "deny", "answer"),
+    "commands.grants": ("grants",),
+    "commands.keys": ("keys",),
+    "commands.processes": ("log", "kill"),
+    "commands.control": ("stop", "restart", "end", "suspend", "resume", "compress", "delete"),
+    "commands.reload": ("reload",),
+    "commands.logs": ("logs",),
+    "commands.dead_letters": ("dead-letters",),
+    "commands.send": ("send",),
+    "commands.pairing": ("pairing",),
+    "setup.setup": ("setup",),
+    "commands.exchange": ("export", "import"),
+    "commands.backup": ("backup", "restore"),
+    "commands.service": ("service",),
+    "commands.storage": ("storage",),
+    "setup.slack_manifest": (),  # the command of a chat platform is found by importing all modules
+    "commands.config": ("config",),
+    "commands.tools": ("tools",),
+    "commands.model": ("model",),
+    "commands.trust": ("trust",),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -73,10 +68,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if argv[:1] == [_COMPLETE]:
             return _complete(argv[1:])
+        if len(argv) == 1 and argv[0] in _VERSION:  # without the parser, which takes longer than the answer
+            print(f"hermes {__version__}")
+            return 0
+        from hermes.cli.habit import translated
+
         argv = translated(argv)
-        parser = _build_parser()
-        if argv[:1] and argv[0].startswith("-") and argv[0] in MEANINGS:  # argparse would report the word after it
-            parser.error(f"unrecognized arguments: {argv[0]}")
+        parser = _build_parser(argv[0] if argv else "")
+        _refuse_foreign_option(parser, argv)
         args, unknown = parser.parse_known_args(argv)
         if unknown:  # reported by the parser of the command, with its usage
             args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -85,6 +84,8 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as request:  # raised by argparse
         return request.code if isinstance(request.code, int) else 0
     except HermesError as error:
+        from hermes.cli.output import print_text
+
         print_text(f"hermes: {error}{_remedy(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
@@ -115,7 +116,21 @@ def _discard_stdout() -> None:
     os.close(null)
 
 
-def _build_parser() -> ArgumentParser:
+def _refuse_foreign_option(parser: ArgumentParser, argv: list[str]) -> None:
+    """Report an option of a similar program: argparse would report the word after it."""
+    if argv[:1] and argv[0].startswith("-"):
+        from hermes.cli.suggestion import MEANINGS
+
+        if argv[0] in MEANINGS:
+            parser.error(f"unrecognized arguments: {argv[0]}")
+
+
+def _build_parser(command: str) -> ArgumentParser:
+    """Return the parser of this command; of all commands if there is no such command."""
+    from importlib import import_module
+
+    from hermes.cli.parser import ArgumentParser, Commands, Help
+
     parser = ArgumentParser(
         prog="hermes",
         description="Hermes keeps long-lived conversations with AI agents alive.",
@@ -136,8 +151,9 @@ def _build_parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)
     commands = Commands(parser, required=False)
-    for group in _GROUPS:
-        group.add_commands(commands)
+    chosen = [group for group, names in _GROUPS.items() if command in names]
+    for group in chosen or _GROUPS:
+        import_module(f"hermes.cli.{group}").add_commands(commands)
     completion = commands.add(
         "completion",
         lambda args, _: _print_completion(parser, args.shell),
@@ -158,6 +174,8 @@ def _print_help(parser: ArgumentParser) -> Run:
 
 def _print_completion(parser: ArgumentParser, shell: str) -> int:
     import shtab
+
+    from hermes.cli.parser import COMPLETION_PREAMBLE
 
     print(shtab.complete(parser, shell, preamble=COMPLETION_PREAMBLE.get(shell, "")))
     return 0

@@ -1,4 +1,4 @@
-"""Commands of similar programs: what they mean here. Unknown commands are answered by meaning, then by spelling.
+"""Suggestions for unknown commands: first by meaning, then by spelling.
 
 A guess by spelling never names a command that stops or deletes something: people run what is suggested.
 """
@@ -14,31 +14,6 @@ if TYPE_CHECKING:
 
 HARMFUL: Final = frozenset({"delete", "end", "kill", "restore", "stop", "suspend", "uninstall", "withdraw", "revoke"})
 _SIMILARITY: Final = 0.7  # ratio of difflib, from 0 to 1
-
-# Command lines of similar programs that mean one of ours.
-_SAME: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
-    ("help",): ("--help",),
-    ("version",): ("--version",),
-    ("-V",): ("--version",),
-    ("-z",): ("chat", "-z"),
-    ("-q",): ("chat", "-z"),
-    ("-r",): ("chat", "-r"),
-    ("--resume",): ("chat", "-r"),
-    ("-c",): ("chat", "-r", "-"),
-    ("--continue",): ("chat", "-r", "-"),
-    ("gateway",): ("daemon",),
-    ("gateway", "run"): ("daemon",),
-    ("gateway", "setup"): ("setup",),
-    **{
-        ("gateway", verb): ("service", verb)
-        for verb in ("install", "start", "stop", "restart", "status", "uninstall")
-    },
-    ("config", "list"): ("config", "show"),
-    ("config", "ls"): ("config", "show"),
-    ("session",): ("sessions",),
-    ("sessions", "ls"): ("sessions", "list"),
-    ("tools", "ls"): ("tools", "list"),
-}
 
 _CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one question"
 _RESUME = "`hermes chat -r SESSION` continues a session"
@@ -64,9 +39,7 @@ MEANINGS: Final = {
     **dict.fromkeys(("conversations", "history", "list", "ls"), _LIST),
     **dict.fromkeys(("jobs", "monitor", "top", "watch"), _LIVE),
     **dict.fromkeys(("cost", "insights", "tokens", "usage"), "type /usage or /insights in `hermes chat`"),
-    **dict.fromkeys(
-        ("model", "models", "provider"), "type /model in `hermes chat` for one session; for all, " + _EDIT
-    ),
+    **dict.fromkeys(("models", "provider", "providers"), "`hermes model` shows, lists, checks and chooses models"),
     **dict.fromkeys(("tool", "toolset", "toolsets"), "`hermes tools` lists the tools and toggles them"),
     **dict.fromkeys(("self-update", "update", "upgrade"), _UPDATE),
     **dict.fromkeys(
@@ -91,16 +64,6 @@ MEANINGS: Final = {
     ),
     **dict.fromkeys(("who", "users", "whoami"), "`hermes pairing list` lists people, `hermes keys list` API keys"),
 }
-
-
-def translated(argv: list[str]) -> list[str]:
-    """Return our command line for one of a similar program; others unchanged."""
-    if argv[:1] == ["help"] and len(argv) > 1:
-        return [*argv[1:], "--help"]
-    for length in (2, 1):
-        if (same := _SAME.get(tuple(argv[:length]))) is not None and len(argv) >= length:
-            return [*same, *argv[length:]]
-    return argv
 
 
 def answer_to(word: str, parent: str, commands: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import hermes as package
-from hermes.cli.main import main
+from bench.startup import shortest
+from hermes.cli.main import _GROUPS, main
 from hermes.config.home import Home, lock, prepare
 from tests.cli.conftest import Hermes, command
 from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
@@ -21,7 +23,7 @@ COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
     "reload", "logs", "dead-letters", "send", "pairing", "setup", "export", "import", "backup", "restore",
-    "service", "storage", "slack", "config", "tools", "trust", "completion",
+    "service", "storage", "slack", "config", "tools", "model", "trust", "completion",
 ]  # fmt: skip
 
 
@@ -32,6 +34,11 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     assert re.findall(r"^    ([a-z-]+)\s", text, re.MULTILINE) == COMMANDS
     assert "examples:" in text
     assert "stdout stays empty then, also with --json" in " ".join(text.split())
+
+
+def test_the_table_names_the_module_of_every_command() -> None:
+    table = [name for names in _GROUPS.values() for name in names]
+    assert table == [name for name in COMMANDS if name not in ("slack", "completion")]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -150,7 +157,7 @@ def test_ctrl_c_gives_its_exit_code_also_while_a_dataclass_is_made(tmp_path: Pat
 import sys
 from hermes.cli import main
 
-main._build_parser = lambda: exec("raise KeyboardInterrupt")  # as a signal can in any `exec` of a text
+main._build_parser = lambda _: exec("raise KeyboardInterrupt")  # as a signal can in any `exec` of a text
 sys.exit(main.main([]))
 """)
     done = subprocess.run([sys.executable, "-m", program.stem], cwd=tmp_path, capture_output=True, check=False)
@@ -215,3 +222,16 @@ def test_help_fits_a_terminal_of_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     assert main([*argv, "--help"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+# ---------------------------------------------------------------- start-up time
+
+
+def test_commands_start_fast(home: Home, admin: FakeAdmin) -> None:
+    """The budgets of `make bench` are 4 and 10. On a loaded machine the ratio varies, so the test allows more."""
+    admin.routes["GET /running"] = Answer(body={"sessions": [], "processes": []})
+    python = (sys.executable, "-c", "pass")
+    commands = [python, tuple(command("--version")), tuple(command("ps"))]
+    python_s, version_s, ps_s = shortest(commands, {**os.environ}, runs=10)
+    assert version_s < 7 * python_s
+    assert ps_s < 17 * python_s

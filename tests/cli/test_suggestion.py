@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from hermes.cli.habit import translated
 from hermes.cli.main import main
-from hermes.cli.suggestion import HARMFUL, MEANINGS, answer_to, translated
+from hermes.cli.suggestion import HARMFUL, MEANINGS, answer_to
 from tests.cli.test_main import COMMANDS
 
 LEFT_OVER = [  # what the commands of other programs led to
-    "attach", "ask", "cost", "delet", "dele", "ki", "list", "model", "rm", "sto", "skill", "skills", "top", "update",
+    "attach", "ask", "cost", "delet", "dele", "ki", "list", "models", "rm", "sto", "skill", "skills", "top", "update",
     "upgrade", "whatsapp", "en", "kil", "stp",
 ]  # fmt: skip
 
@@ -28,7 +29,7 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("argv", "answer"),
     [
-        (["model"], "/model"),
+        (["models"], "`hermes model`"),
         (["update"], "then `hermes restart`"),
         (["serve"], "`hermes daemon` runs"),
         (["attach"], "`hermes chat -r SESSION`"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import one_line, print_json, print_table, print_text
@@ -116,6 +115,8 @@ def _has_key(provider: Provider, environ: Mapping[str, str]) -> bool | None:
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    import asyncio
+
     from hermes.agent.models.model_set import ModelChoice
     from hermes.app.factories.models import live_models, with_choice
     from hermes.config.providers import PROVIDERS
@@ -173,6 +174,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _checked(args: argparse.Namespace, model: ModelConfig, environ: Mapping[str, str]) -> int:
     """Make one call and report it."""
+    import asyncio
     import time
 
     from hermes.app.factories.models import make_models
