@@ -9,7 +9,6 @@ inbound id, so it arrives exactly once, and it waits for the end of a running tu
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,21 +16,23 @@ from typing import TypeVar
 
 from loguru import logger
 
-from hermes.actors.kernel.journaled import JournaledActor
+from hermes.actors.kernel.journaled import JournaledActor, WriteState
 from hermes.actors.kernel.ref import ActorDeadError
-from hermes.actors.process_notice import DELETED, end_notice, late_notice, watch_notice
+from hermes.actors.process_notice import (
+    DELETED,
+    end_notice,
+    late_notice,
+    notice_submission,
+    watch_notice,
+)
 from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.domain.errors import HermesError, SessionClosedError, UnknownSessionError
 from hermes.domain.events import ProcessEnded
-from hermes.domain.ids import InboundKey
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import PutProcess
 from hermes.domain.process.process import Chunk, Handle, Lost, ProcessEnd, ProcessSample
 from hermes.domain.process.process_record import Heartbeat, ProcessRecord
 from hermes.domain.process.staleness import how_ended
 from hermes.domain.process.state import ProcessRow, ended, lost, with_handle, with_heartbeat, with_record
-from hermes.domain.source import Source
-from hermes.domain.submission import Busy, Submission
 from hermes.domain.values import dataclass
 from hermes.ports.processes import ProcessHost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
@@ -80,14 +81,11 @@ class _OutputRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stored:
-    record: ProcessRecord
-    error: HermesError | None
+class _StoreRecord:
+    """Store the record, then send the watch notice, so that a crash repeats no notice."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StoreAgain:
     record: ProcessRecord
+    notice: WatchNotice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ class _NoticeSent:
     error: HermesError | None
 
 
-class ProcessActor(JournaledActor[None, None]):
+class ProcessActor(JournaledActor[_StoreRecord, ProcessRecord]):
     kind = "process"
 
     def __init__(self, services: ProcessServices, process: str) -> None:
@@ -152,10 +150,8 @@ class ProcessActor(JournaledActor[None, None]):
                 self._on_descriptor(message.descriptor)
             case _OutputRead():
                 self._scan_output(message)
-            case _Stored():
-                self._on_stored(message)
-            case _StoreAgain():
-                self._store(message.record)
+            case _StoreRecord():
+                self.persist(message, message.record, (PutProcess(record=message.record),))
             case Silence():
                 self._silence()
             case _StartNotice() | _TailRead() | _NoticeSent():
@@ -210,9 +206,13 @@ class ProcessActor(JournaledActor[None, None]):
 
     # ------------------------------------------------------------ watched output
 
+    @property
+    def _is_watching(self) -> bool:
+        return bool(self._watch.patterns) and not self._watch.promoted
+
     def _read_output(self, end: ProcessEnd | None) -> None:
         handle, reached = self._row.handle, self._reached
-        if handle is None or not self._watch.patterns or self._watch.promoted or (self._reading and end is None):
+        if handle is None or not self._is_watching or (self._reading and end is None):
             return
         self._reading = True
         self._in_thread(
@@ -227,33 +227,29 @@ class ProcessActor(JournaledActor[None, None]):
         seen_before = max(0, self._reached - chunk.offset)  # two reads may have met at its end
         self._reached = max(self._reached, chunk.offset + len(chunk.data))
         self._watch, notice = watch_output(self._watch, chunk.data[seen_before:], now)
-        self._save_watch_position()
-        if notice is not None:
-            self._send_watch_notice(notice)
+        self._save_watch_position(notice)
         if written.end is None:
             return
         if chunk.data and self._reached < chunk.total:
             self._read_output(written.end)
             return
         self._watch, notice = watch_end(self._watch, now)
-        self._save_watch_position()
-        if notice is not None:
-            self._send_watch_notice(notice)
+        self._save_watch_position(notice)
         self._record_end(written.end)
 
-    def _save_watch_position(self) -> None:
+    def _save_watch_position(self, notice: WatchNotice | None) -> None:
         """Record where the next daemon continues: after the last complete line whose notice is not held back."""
         if not self._watch.held:
             record = replace(self._row.record, watched_bytes=self._reached - len(self._watch.unfinished))
             self._services.board.put(with_record(self._row, record))
+        if notice is not None:
+            record = self._row.record
+            self._store(replace(record, notify=True) if notice.promoted else record, notice)
 
-    def _send_watch_notice(self, notice: WatchNotice) -> None:
-        """Store the scan position first, so that a crash repeats no notice."""
-        record = self._row.record
-        self._store(replace(record, notify=True) if notice.promoted else record)
-        if self._services.notices.admit(self._services.clock()):
-            text = watch_notice(self._row.view, notice, marker=new_marker())
-            self._send(f"watch:{record.watched_bytes}", text, self._on_watch_notice_sent)
+    def _send_watch_notice(self, mail: _StoreRecord) -> None:
+        if mail.notice is not None and self._services.notices.admit(self._services.clock()):
+            text = watch_notice(self._row.view, mail.notice, marker=new_marker())
+            self._send(f"watch:{mail.record.watched_bytes}", text, self._on_watch_notice_sent)
 
     def _on_watch_notice_sent(self, error: HermesError | None) -> None:
         if error is not None:
@@ -266,13 +262,7 @@ class ProcessActor(JournaledActor[None, None]):
             return
         self._ending = end
         self._close_descriptor()
-        row = self._row
-        if (
-            isinstance(end, ProcessEnd)
-            and row.handle is not None
-            and self._watch.patterns
-            and not self._watch.promoted
-        ):
+        if isinstance(end, ProcessEnd) and self._row.handle is not None and self._is_watching:
             self._read_output(end)
         else:
             self._record_end(end)
@@ -282,35 +272,41 @@ class ProcessActor(JournaledActor[None, None]):
         record = replace(self._row.record, told=self._services.board.is_heard(self._id))
         self._store(ended(record, end, now) if isinstance(end, ProcessEnd) else lost(record, end, now))
 
-    def _store(self, record: ProcessRecord) -> None:
+    def _store(self, record: ProcessRecord, notice: WatchNotice | None = None) -> None:
         row = self._row
         record = replace(record, active_at=row.view.active_at)
         self._stored_active_at = record.active_at
         if record.ended_at is None:
             self._services.board.put(with_record(row, record))
-        self.write((PutProcess(record=record),), lambda error: _Stored(record=record, error=error))
+        mail = _StoreRecord(record=record, notice=notice)
+        if self.write_state is WriteState.READY:
+            self.handle(mail)
+        else:
+            self.stash(mail)
 
-    def _on_stored(self, saved: _Stored) -> None:
-        record = saved.record
-        if record.ended_at is None:
-            if saved.error is not None:
-                logger.warning("process {}: could not store its record: {}", self._id, saved.error)
-            return
-        if saved.error is not None:
-            logger.warning("process {}: could not store its end, retrying: {}", self._id, saved.error)
-            self.tell_later(RETRY_S, _StoreAgain(record=record))
+    def is_awaited(self, mail: _StoreRecord) -> bool:
+        """A refused end is stored again. The record of a running process is not: the next one replaces it."""
+        return mail.record.ended_at is None
+
+    def on_refused(self, mail: _StoreRecord, error: HermesError) -> None:
+        logger.warning("process {}: could not store its record: {}", self._id, error)
+        self._send_watch_notice(mail)
+
+    def on_persisted(self, mail: _StoreRecord, step: ProcessRecord) -> None:
+        if step.ended_at is None:
+            self._send_watch_notice(mail)
             return
         first = self._row.runs
-        self._services.board.put(with_record(self._row, record))
+        self._services.board.put(with_record(self._row, step))
         if first:
-            logger.info(
-                "process {} of session {} ended: {}, {}", self._id, record.session, record.reason, _status(record)
-            )
-            view = self._row.view
-            self._services.publish(
-                ProcessEnded(session=view.session, process=view.id, command=view.command, end=how_ended(view))
-            )
+            self._publish_end()
         self._notify_or_stop()
+
+    def _publish_end(self) -> None:
+        record, view = self._row.record, self._row.view
+        how = how_ended(view)
+        logger.info("process {} of session {} ended: {}, {}", self._id, record.session, record.reason, how)
+        self._services.publish(ProcessEnded(session=view.session, process=view.id, command=view.command, end=how))
 
     def _kill_if_silenced(self) -> None:
         row, host = self._row, self._services.host
@@ -355,30 +351,17 @@ class ProcessActor(JournaledActor[None, None]):
                 )
                 self._services.courier.announce(announcement, lambda error: self.tell_self(_NoticeSent(error=error)))
             case _NoticeSent():
+                wait_s, problem = self._retry_s, message.error
                 logger.info(
-                    "process {}: notice of its end failed, retrying in {:.0f} s: {}",
-                    self._id,
-                    self._retry_s,
-                    message.error,
+                    "process {}: notice of its end failed, retrying in {:.0f} s: {}", self._id, wait_s, problem
                 )
-                self.tell_later(self._retry_s, _StartNotice())
+                self.tell_later(wait_s, _StartNotice())
                 self._retry_s = min(2 * self._retry_s, MAX_RETRY_S)
 
     def _send(self, what: str, text: str, then: Callable[[HermesError | None], None]) -> None:
-        record = self._row.record
-        content = json.dumps({"role": "user", "content": self._services.redact(text)}, ensure_ascii=False)
-        self._services.courier.send(
-            Submission(
-                turn=self._services.new_turn(),
-                messages=(EncodedMessage(content.encode("utf-8", "replace")),),
-                source=Source(platform=record.platform, automatic=True, role=record.role),
-                session=record.session,
-                inbound=InboundKey(f"process:{record.id}:{what}"),
-                fingerprint=b"process",  # constant: the text may differ after a restart
-                busy=Busy.QUEUE,
-            ),
-            then,
-        )
+        services = self._services
+        submission = notice_submission(self._row.record, what, services.redact(text), services.new_turn())
+        services.courier.send(submission, then)
 
     # ------------------------------------------------------------ threads
 
@@ -413,9 +396,3 @@ def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> Chunk:
     """Return the end of its output, or nothing if that is gone. Blocking."""
     found = handle or host.find(process)
     return host.tail(found, TAIL_BYTES) if isinstance(found, Handle) else Chunk(offset=0, data=b"", total=0)
-
-
-def _status(record: ProcessRecord) -> str:
-    if record.signal is not None:
-        return f"signal {record.signal}"
-    return "exit code not known" if record.exit_code is None else f"exit code {record.exit_code}"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from hermes.domain.fence import fenced
+from hermes.domain.ids import InboundKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.process.process import Chunk
 from hermes.domain.process.process_record import ProcessRecord, ProcessView
 from hermes.domain.process.staleness import how_ended, lasting
+from hermes.domain.source import Source
+from hermes.domain.submission import Busy, Submission
 from hermes.processes.command_output import plain_text
 from hermes.processes.watch import WatchNotice
 
@@ -58,3 +64,17 @@ def watch_notice(view: ProcessView, notice: WatchNotice, *, marker: str) -> str:
     if notice.promoted:
         lines.append("(It writes them too often. You get no more of them, and a notice when it ends.)")
     return "\n".join(lines)
+
+
+def notice_submission(record: ProcessRecord, what: str, text: str, turn: TurnId) -> Submission:
+    """Return the message to the conversation. `what` makes its inbound id, under which it arrives once."""
+    content = json.dumps({"role": "user", "content": text}, ensure_ascii=False)
+    return Submission(
+        turn=turn,
+        messages=(EncodedMessage(content.encode("utf-8", "replace")),),
+        source=Source(platform=record.platform, automatic=True, role=record.role),
+        session=record.session,
+        inbound=InboundKey(f"process:{record.id}:{what}"),
+        fingerprint=b"process",  # constant: the text may differ after a restart
+        busy=Busy.QUEUE,
+    )
