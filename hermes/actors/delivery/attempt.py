@@ -27,7 +27,7 @@ from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKin
 from hermes.domain.source import Source
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
-from hermes.ports.storage import Journal
+from hermes.ports.storage import Journal, Transaction
 from hermes.system.crash_point import reach
 
 BELOW = "(The answer is below.)"
@@ -234,15 +234,15 @@ class DeliveryAttempt:
             if not (error.gone or error.refused):
                 raise  # else it is gone or cannot change; the answer is sent
 
-    async def note(self, tries: int, error: HermesError) -> None:
-        """Store a failed attempt."""
+    def note(self, tries: int, error: HermesError) -> Transaction:
+        """Keep a failed attempt in mind. Return what has to be stored."""
         refused = isinstance(error, DeliveryError) and error.refused
         refusals = self.outgoing.refusals + 1 if refused else 0
         self.outgoing = replace(self.outgoing, tries=tries, problem=str(error), refusals=refusals)
-        await self._write(self._progress())
+        return (self._progress(),)
 
-    async def give_up(self, problem: str) -> None:
-        """Keep the message as a dead letter: it can never be sent."""
+    def give_up(self, problem: str) -> Transaction:
+        """Return what makes the message a dead letter: it can never be sent."""
         outgoing = self.outgoing
         letter = DeadLetter(
             id=outgoing.id,
@@ -255,7 +255,7 @@ class DeliveryAttempt:
             at=self._clock(),
             undelivered=outgoing,
         )
-        await self._write(SetAside(letter=letter), Cancel(id=outgoing.id))
+        return (SetAside(letter=letter), Cancel(id=outgoing.id))
 
     async def _send_or_edit(self, number: int, text: str) -> None:
         marked = REPEATED + text if number in self.outgoing.repeated else text

@@ -17,16 +17,16 @@ from typing import TypeAlias
 from loguru import logger
 
 from hermes.actors.delivery.attempt import DeliveryAttempt
-from hermes.actors.delivery.lane import MAX_MOVES, Lane, Live, is_hopeless, pause_s
+from hermes.actors.delivery.lane import MAX_MOVES, Lane, Live, is_hopeless, oldest_problem, pause_s
 from hermes.actors.delivery.protocol import (
     AttemptDone,
     Chat,
     ContinueLane,
     Deliveries,
     Drain,
+    FailedAttempt,
     ForgetSession,
     Load,
-    ProgressSaved,
     ShowTyping,
 )
 from hermes.actors.kernel.future import LoopFuture
@@ -47,7 +47,7 @@ LOAD_AGAIN_S = 1.0
 _Work: TypeAlias = Callable[[], Awaitable[None]]  # a function, so that a stop leaves no coroutine that never ran
 
 
-class DeliveryActor(JournaledActor[None, None]):
+class DeliveryActor(JournaledActor[FailedAttempt, None]):
     kind = "delivery"
 
     def __init__(
@@ -80,16 +80,10 @@ class DeliveryActor(JournaledActor[None, None]):
         outgoing = [self._attempts[name].outgoing for lane in self._lanes.values() for name in lane.queue]
         view = super().statistics()
         state = f"{len(outgoing)} to say" if outgoing and view.state == "running" else view.state
-        return replace(view, state=state, last_error=self._oldest_problem(outgoing) or view.last_error)
-
-    def _oldest_problem(self, outgoing: Iterable[OutboxMessage]) -> str:
-        failing = min((each for each in outgoing if each.problem), key=lambda each: each.at, default=None)
-        if failing is not None:
-            since = f"{max(0.0, self._clock() - failing.at):.0f} s"
-            return f"{failing.id} is not delivered for {since}: {failing.problem} (tried {failing.tries} times)"
-        if self._unknown:
-            return f"there are messages for {', '.join(sorted(self._unknown))}, which is not configured"
-        return ""
+        problem = oldest_problem(outgoing, self._clock())
+        if not problem and self._unknown:
+            problem = f"there are messages for {', '.join(sorted(self._unknown))}, which is not configured"
+        return replace(view, state=state, last_error=problem or view.last_error)
 
     def on_start(self) -> None:
         self._load()
@@ -104,8 +98,6 @@ class DeliveryActor(JournaledActor[None, None]):
                 self._load()
             case AttemptDone():
                 self._on_attempt_done(message)
-            case ProgressSaved():
-                self._on_progress_saved(message)
             case ContinueLane():
                 self._continue_lane(message)
             case ShowTyping():
@@ -278,29 +270,40 @@ class DeliveryActor(JournaledActor[None, None]):
             self._move(done.chat, lane, done.error.moved_to)
         elif done.final and is_hopeless(done.error, attempt.outgoing):
             logger.warning("delivery: {} failed for good and is kept as a dead letter: {}", done.name, done.error)
-            self._save_progress(done, partial(attempt.give_up, str(done.error)), dropped=True)
+            failed = FailedAttempt(chat=done.chat, name=done.name, hopeless=True)
+            self.persist(failed, None, attempt.give_up(str(done.error)))
         else:
             lane.tries += 1
             self._pause(done.chat, lane, pause_s(lane.tries, done.error, self._jitter()))
             if done.final:
                 logger.info("delivery: {} failed, retrying: {}", done.name, done.error)
-                self._save_progress(done, partial(attempt.note, lane.tries, done.error), dropped=False)
+                failed = FailedAttempt(chat=done.chat, name=done.name, hopeless=False)
+                self.persist(failed, None, attempt.note(lane.tries, done.error))
             else:
                 self._release_lane(done.chat, lane)
 
-    def _save_progress(self, done: AttemptDone, work: _Work, *, dropped: bool) -> None:
-        self._spawn(work, lambda error: ProgressSaved(chat=done.chat, name=done.name, dropped=dropped, error=error))
+    def is_awaited(self, mail: FailedAttempt) -> bool:  # noqa: ARG002 - the hook's signature
+        return True  # by its chat, which goes on whether or not the failure is stored
 
-    def _on_progress_saved(self, saved: ProgressSaved) -> None:
-        lane = self._lanes[saved.chat]
-        if saved.dropped and saved.error is not None:  # retried after a pause: the disk may be full
+    def on_refused(self, mail: FailedAttempt, error: HermesError) -> None:
+        lane = self._lanes[mail.chat]
+        if mail.hopeless:  # retried after a pause: the disk may be full
             lane.tries += 1
-            self._pause(saved.chat, lane, pause_s(lane.tries, saved.error, self._jitter()))
-        elif saved.dropped:
-            self._drop(lane, saved.name)
-        elif saved.name in self._withdrawn:
-            self._withdraw(saved.chat, lane, saved.name)
-        self._release_lane(saved.chat, lane)
+            self._pause(mail.chat, lane, pause_s(lane.tries, error, self._jitter()))
+            self._release_lane(mail.chat, lane)
+        else:
+            self._go_on(mail)
+
+    def on_persisted(self, mail: FailedAttempt, step: None) -> None:  # noqa: ARG002 - the hook's signature
+        if mail.hopeless:
+            self._drop(self._lanes[mail.chat], mail.name)
+        self._go_on(mail)
+
+    def _go_on(self, failed: FailedAttempt) -> None:
+        lane = self._lanes[failed.chat]
+        if failed.name in self._withdrawn:
+            self._withdraw(failed.chat, lane, failed.name)
+        self._release_lane(failed.chat, lane)
 
     def _drop(self, lane: Lane, name: str) -> None:
         lane.queue.remove(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 
 from hermes.actors.delivery.preview import Stream
 from hermes.domain.backoff import backoff_s
@@ -61,3 +62,12 @@ def pause_s(tries: int, error: HermesError, jitter: float) -> float:
     if isinstance(error, DeliveryError) and error.retry_after_s is not None:
         return error.retry_after_s + jitter
     return backoff_s(tries, first_s=FIRST_PAUSE_S, max_s=LONGEST_PAUSE_S, jitter=jitter)
+
+
+def oldest_problem(outgoing: Iterable[OutboxMessage], now: float) -> str:
+    """Describe the oldest message that could not be delivered; empty: there is none."""
+    failing = min((each for each in outgoing if each.problem), key=lambda each: each.at, default=None)
+    if failing is None:
+        return ""
+    since = f"{max(0.0, now - failing.at):.0f} s"
+    return f"{failing.id} is not delivered for {since}: {failing.problem} (tried {failing.tries} times)"

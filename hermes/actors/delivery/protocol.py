@@ -49,11 +49,12 @@ class AttemptDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgressSaved:
+class FailedAttempt:
+    """Message to itself, while the failure is being stored."""
+
     chat: Chat
     name: str
-    dropped: bool
-    error: HermesError | None
+    hopeless: bool  # the message becomes a dead letter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ After each write and each load the actor calls `on_ready`, and then handles the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -105,7 +106,7 @@ class _LoadEnded:
 _COMMITTED = _WriteEnded(error=None)
 
 
-class JournaledActor(LoopActor, Generic[Mail, Step]):
+class JournaledActor(LoopActor, ABC, Generic[Mail, Step]):
     """Actor with state in the journal. `Mail` causes a write; `Step` is its content."""
 
     __slots__ = ("_load_state", "_stash", "_write", "journal", "stage")
@@ -130,9 +131,9 @@ class JournaledActor(LoopActor, Generic[Mail, Step]):
     def on_created(self) -> None:
         """Called when a NEW actor is on disk for the first time, before `on_persisted`."""
 
+    @abstractmethod
     def on_persisted(self, mail: Mail, step: Step) -> None:
         """Apply the step to the state in memory, and perform its effects."""
-        raise NotImplementedError
 
     def is_awaited(self, mail: Mail) -> bool:  # noqa: ARG002 - for subclasses
         """Return whether a sender waits for the outcome of this mail."""
@@ -178,10 +179,6 @@ class JournaledActor(LoopActor, Generic[Mail, Step]):
         assert self._write is None, "one write at a time"
         self.journal.commit(transaction, self._on_journal_answer)  # answers later, on the loop
         self._write = mail, step
-
-    def write(self, transaction: Transaction, outcome: Callable[[HermesError | None], object]) -> None:
-        """Write without stashing mail. `outcome` makes the message that reports the result to this actor."""
-        self.journal.commit(transaction, lambda error: self.tell_self(outcome(error)))
 
     def read(self, query: Callable[[Reader], T], outcome: Callable[[T | None, HermesError | None], object]) -> None:
         """Read. `outcome` makes the message that reports the result to this actor."""
