@@ -7,8 +7,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from hermes.adapters.http.schema import decode
 from hermes.adapters.openai_api.server import ApiServer
-from hermes.adapters.openai_api.text_completion import chat_body
+from hermes.adapters.openai_api.text_completion import TextCompletionRequest
 from hermes.domain.errors import BadInputError
 from hermes.domain.turn_failure import Failure, FailureKind
 from tests.adapters.conftest import ApiHarness, ask, chat, events
@@ -74,7 +75,7 @@ async def test_prompt_is_completed(client: aiohttp.ClientSession) -> None:
 @pytest.mark.parametrize("prompt", [None, 1, [], ["a", "b"], [1]])
 def test_prompt_must_be_one_text(prompt: Any) -> None:
     with pytest.raises(BadInputError):
-        chat_body({"prompt": prompt}, "hermes")
+        decode({"prompt": prompt}, TextCompletionRequest)
 
 
 async def test_failed_turn_names_its_error_in_a_header(world: ApiHarness, client: aiohttp.ClientSession) -> None:

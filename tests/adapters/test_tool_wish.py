@@ -68,6 +68,7 @@ def test_tools_that_a_provider_would_run_are_reported() -> None:
         ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "other"}}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": "sometimes"}, "tool_choice"),
         ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": {"name": []}}, "tool_choice"),
         ({"hermes": 7}, "hermes"),
         ({"hermes": {"tools": "some"}}, "hermes.tools"),
     ],

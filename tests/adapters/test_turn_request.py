@@ -52,7 +52,7 @@ def test_clients_may_send_back_what_they_received() -> None:
         {"type": "mcp_list_tools", "id": "l", "server_label": "hermes", "tools": []},
         {**server_call, "output": "a file", "error": None},
         {**server_call, "output": None, "error": failed},
-        {**server_call, "output": None, "error": None},
+        {**server_call, "output": None, "error": {"content": [{"text": 7}, {}]}},
         {"type": "message", "role": "assistant", "content": None},
         {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]},
         {"role": "user", "content": "go on"},

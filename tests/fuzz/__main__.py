@@ -1,7 +1,8 @@
 """`make fuzz`: generated requests against the real daemon, judged by its OpenAPI document.
 
 schemathesis is installed in an exact version outside the repository, in the folder that HERMES_TEST_CLIENTS names, or
-in ~/.cache/hermes-test. FUZZ holds further arguments, for example `FUZZ="--cases 20"` or `FUZZ="--seed 7"`.
+in ~/.cache/hermes-test. FUZZ holds further arguments, also those of `schemathesis run`. For example
+`FUZZ="--cases 20 --include-operation-id createRun"`.
 """
 
 from __future__ import annotations
@@ -26,15 +27,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--cases", type=int, default=400, help="cases for each operation")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--operation", default="", help="only the operation with this id")
-    chosen = parser.parse_args(arguments)
+    chosen, others = parser.parse_known_args(arguments)
     command = str(_installed())
     with DaemonProcess() as daemon, tempfile.TemporaryDirectory(prefix="hermes-fuzz-") as folder:
         settings = Path(folder) / "schemathesis.toml"
         settings.write_text(configuration(seed(daemon, COPIES), daemon.key), encoding="utf-8")
-        only = ["--include-operation-id", chosen.operation] if chosen.operation else []
         run = [
-            *(command, "--config-file", str(settings), "run", f"{daemon.address}/openapi.json", *only),
+            *(command, "--config-file", str(settings), "run", f"{daemon.address}/openapi.json", *others),
             *("--checks", "all", "--max-examples", str(chosen.cases), "--seed", str(chosen.seed)),
             *("--continue-on-failure", "--workers", "1", "--no-color"),
         ]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import web
+from msgspec import Meta
 
 from hermes.adapters.http.event_stream import open_stream
-from hermes.adapters.http.field import given, refuse
 from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.schema import Fields, FilledText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.chat_request import ChatTurn, parse_chat_request
 from hermes.adapters.openai_api.model_api import check_model
@@ -19,8 +19,28 @@ from hermes.adapters.openai_api.turns.session_choice import read_choice
 from hermes.adapters.openai_api.turns.turn_intake import Intake, TurnIntake
 from hermes.adapters.openai_api.turns.turn_wait import settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.adapters.openai_api.turns.turn_wish import Tokens, Unsupported
 from hermes.domain.events import CallAsked, TurnAnswered, TurnGaveUp
 from hermes.domain.submission import Receipt
+
+
+class TextCompletionRequest(Fields):
+    prompt: FilledText | Annotated[list[FilledText], Meta(min_length=1, max_length=1)]
+    model: FilledText | None = None
+    stream: bool | None = None
+    max_tokens: Tokens | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    stop: Text | Annotated[list[Text], Meta(max_length=4)] | None = None
+    seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    user: Text | None = None
+    n: Annotated[int, Meta(ge=1, le=1)] | None = None
+    best_of: Annotated[int, Meta(ge=1, le=1)] | None = None
+    suffix: Unsupported = None
+    logprobs: Unsupported = None
+
+
+_PASSED_ON = ("stream", "max_tokens", "temperature", "top_p", "stop", "seed", "user")
 
 
 class TextCompletions:
@@ -43,7 +63,7 @@ class TextCompletions:
                 return await while_wanted(service, request, receipt, respond(request, chat, receipt, watch))
 
     async def _read(self, request: web.Request) -> tuple[ChatTurn, Intake]:
-        body = chat_body(given(await self._service.read_json(request)), self._service.model_name)
+        body = chat_body(await self._service.read(request, TextCompletionRequest), self._service.model_name)
         chat = parse_chat_request(body)
         check_model(chat.model, self._service.models())
         source = self._service.source(request, chat.user)
@@ -101,12 +121,8 @@ class TextCompletions:
         }
 
 
-def chat_body(body: Mapping[str, Any], model: str) -> dict[str, Any]:
+def chat_body(asked: TextCompletionRequest, model: str) -> dict[str, Any]:
     """Return the body of a chat completion for a prompt."""
-    prompt = body.get("prompt")
-    if isinstance(prompt, list) and len(prompt) == 1:
-        prompt = prompt[0]
-    if not isinstance(prompt, str):
-        refuse("prompt", "prompt must be one text.")
-    others = {name: value for name, value in body.items() if name not in ("prompt", "suffix", "echo", "best_of")}
-    return {"model": model, **others, "messages": [{"role": "user", "content": prompt}]}
+    prompt = asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0]
+    others = {name: value for name in _PASSED_ON if (value := getattr(asked, name)) is not None}
+    return {"model": asked.model or model, **others, "messages": [{"role": "user", "content": prompt}]}

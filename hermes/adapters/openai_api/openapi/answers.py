@@ -417,14 +417,6 @@ class TextCompletionJson(TypedDict):
     hermes: dict[str, Any]
 
 
-class TextCompletionRequest(TypedDict):
-    prompt: Annotated[str | list[str], Meta(description="One text, or a list with one.")]
-    model: NotRequired[str]
-    stream: NotRequired[bool]
-    max_tokens: NotRequired[int]
-    temperature: NotRequired[float]
-
-
 class SessionChatAnswer(TypedDict):
     session_id: SessionIdText
     turn_id: str

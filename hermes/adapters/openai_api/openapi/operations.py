@@ -35,6 +35,7 @@ from hermes.adapters.openai_api.session_wish_api import (
 from hermes.adapters.openai_api.sessions.search_api import SearchQuery
 from hermes.adapters.openai_api.sessions.session_chat_api import SessionMessage
 from hermes.adapters.openai_api.sessions.session_edit_api import SessionChange, SessionRequest
+from hermes.adapters.openai_api.text_completion import TextCompletionRequest
 from hermes.adapters.openai_api.turns.turn_request import ResponseRequest, RunRequest
 
 _TURN = (SESSION_HEADER, KEY_HEADER, IDEMPOTENCY_HEADER)
@@ -294,7 +295,7 @@ _AGENT = (
         id="createCompletion",
         summary="Send a prompt as a message and get its answer; use chat completions instead",
         answer=answers.TextCompletionJson,
-        body=answers.TextCompletionRequest,
+        body=TextCompletionRequest,
         example={"model": "hermes", "prompt": "Hello"},
         headers=_TURN,
         events=answers.TextCompletionJson,

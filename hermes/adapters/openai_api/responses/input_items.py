@@ -166,15 +166,17 @@ def _result(item: McpCall) -> str:
     error = item.error
     if isinstance(error, dict):
         parts = error.get("content")
-        texts = [part["text"] for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        error = error.get("message") or "\n".join(map(str, texts))
+        texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        error = error.get("message") or "\n".join(text for text in texts if isinstance(text, str))
     return error if isinstance(error, str) and error else _NO_RESULT
 
 
 def _content(content: Content) -> Any:
     """Return the text, or with stored pictures a list of parts."""
     parts = [] if isinstance(content, str) else content
-    pictures = [picture(part.image_url["url"].removeprefix(SCHEME)) for part in parts if isinstance(part, ImageUrl)]
+    pictures = [
+        picture(part.image_url.get("url", "").removeprefix(SCHEME)) for part in parts if isinstance(part, ImageUrl)
+    ]
     return content_of(_text(content), [name for each in pictures if (name := named_by(each))])
 
 

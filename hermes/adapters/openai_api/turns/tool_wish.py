@@ -102,7 +102,7 @@ def _choice(value: Any, names: set[str]) -> Any:
         return _choice(value.get("mode", "auto"), names)
     function = value.get(_FUNCTION, value) if isinstance(value, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         contradict("tool_choice", "tool_choice must be none, auto, required or a function of this request.")
     return {"type": _FUNCTION, _FUNCTION: {"name": name}}
 
