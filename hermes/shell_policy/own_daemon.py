@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from hermes.shell_policy.bash.syntax import UNKNOWN, words
-from hermes.shell_policy.file_access import only_lists
 from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.protected_path import LookupContext
 
@@ -126,14 +125,8 @@ def _by_module(case: Case) -> str:
 
 
 def _by_connection(case: Case) -> str:
-    for redirection in case.command.redirections:
-        if re.match(r"/dev/(?:tcp|udp)/", redirection.target) and names_port(redirection.target, case.place):
-            return "connects to Hermes itself"
-    if case.name not in _CLIENTS or only_lists(case.command):
-        return ""
-    text = " ".join(case.arguments)
-    if _SOCKET.search(text):
-        return "connects to Hermes itself"
-    if names_port(text, case.place) and _local(case.place.own.hosts, r"://0?[:/]").search(text):
-        return "connects to Hermes itself"
-    return ""
+    targets = (each.target for each in case.command.redirections)
+    redirected = any(re.match(r"/dev/(?:tcp|udp)/", each) and names_port(each, case.place) for each in targets)
+    text = " ".join(case.arguments) if case.name in _CLIENTS else ""
+    local = names_port(text, case.place) and _local(case.place.own.hosts, r"://0?[:/]").search(text)
+    return "connects to Hermes itself" if redirected or local or _SOCKET.search(text) else ""

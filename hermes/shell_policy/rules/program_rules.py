@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hermes.shell_policy.bash.options import parse_options
 from hermes.shell_policy.bash.syntax import UNKNOWN
@@ -37,7 +38,6 @@ _NAMES_VARIABLES = frozenset(
     {"export", "declare", "typeset", "readonly", "local", "read", "mapfile", "readarray", "printf", "getopts"}
 )
 _GIT_SETTING = re.compile(GIT_SETTINGS, re.IGNORECASE | re.DOTALL)
-_GIT_RUNS_CONFIG = re.compile(r"(?:ext|fd)::|protocol\.(?:\w+\.)?allow")
 
 
 def program_rules(case: Case) -> Iterator[Finding]:
@@ -85,19 +85,16 @@ def _git_settings(case: Case) -> Iterator[Finding]:
     arguments = case.arguments
     words = git_words(arguments)
     verb = words[0] if words else ""
-    given = [arguments[at + 1] for at, each in enumerate(arguments[:-1]) if each == "-c" and each not in words]
+    given = [value for option, value in pairwise(arguments) if option == "-c" and option not in words]
     given += [each[2:] for each in arguments if each.startswith("-c") and len(each) > 2 and each not in words]
-    if verb in {"config", "clone"}:
-        given += (
-            _configured(words[1:])
-            if verb == "config"
-            else [words[at + 1] for at, each in enumerate(words[:-1]) if each in {"-c", "--config"}]
-        )
+    if verb == "config":
+        given += _configured(words[1:])
+    elif verb == "clone":
+        given += [value for option, value in pairwise(words) if option in {"-c", "--config"}]
     for setting in given:
-        if not _GIT_SETTING.fullmatch(setting.partition("=")[0]) and not _GIT_SETTING.fullmatch(setting):
-            yield Finding(
-                rule="git-config", why=f"sets {setting.partition('=')[0][:60]}, which may change what git runs"
-            )
+        name = setting.partition("=")[0]
+        if not _GIT_SETTING.fullmatch(name) and not _GIT_SETTING.fullmatch(setting):
+            yield Finding(rule="git-config", why=f"sets {name[:60]}, which may change what git runs")
     if verb == "config" and {"--global", "--system"} & set(words) and given:
         yield Finding(rule="git-config", why="changes git for every project of this user")
     if verb and verb not in GIT_VERBS:
@@ -122,9 +119,7 @@ def _configured(words: tuple[str, ...]) -> list[str]:
 
 def _git_addresses(verb: str, words: tuple[str, ...]) -> Iterator[Finding]:
     for each in words[1:]:
-        if _GIT_RUNS_CONFIG.match(each):
-            yield Finding(rule="code-injection", why="lets a repository address run a program")
-        elif verb == "push" and re.match(r"\w[\w+.-]*://|[\w.-]+@?[\w.-]*:[^:]|\.\.?/|/", each):
+        if verb == "push" and re.match(r"\w[\w+.-]*://|[\w.-]+@?[\w.-]*:[^:]|\.\.?/|/", each):
             yield Finding(rule="git-remote", why="sends commits to an address that is not a remote of this project")
         elif UNKNOWN in each and verb != "push":
             yield Finding(rule="git-remote", why="uses an address that is only known at run time")

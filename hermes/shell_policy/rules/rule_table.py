@@ -228,7 +228,8 @@ loginctl / enable-linger|terminate-user|kill-user|kill-session|attach
 service-stop: deletes logs
 journalctl = --(?:vacuum|rotate|flush).*
 system-administration: changes the network
-ip / netns|route|link|addr|rule add|del|exec|set|replace|flush
+ip / netns
+ip / route|link|addr|rule add|del|exec|set|replace|flush
 system-administration: changes the system's configuration
 insmod rmmod modprobe swapoff swapon iptables ip6tables nft ufw firewall-cmd ebtables umount losetup fdisk sfdisk
   cfdisk parted gdisk sgdisk lvremove vgremove pvremove lvreduce resize2fs fsck e2fsck tune2fs mdadm dmsetup zfs
