@@ -7,8 +7,8 @@ from hermes.adapters.openai_api.openapi.operation import paths, schemas
 from hermes.adapters.openai_api.openapi.operations import OPERATIONS
 
 _DESCRIPTION = (
-    "Long-lived conversations over an OpenAI-compatible API. Text only. "
-    "Tools run on the server: `tools` and `functions` of a request are ignored, and the answer has a notice."
+    "Long-lived conversations over an OpenAI-compatible API. Input is text, pictures and documents; output is text. "
+    "The tools of Hermes run on the server. The client runs the tools of its own `tools`."
 )
 
 
