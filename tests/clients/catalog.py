@@ -92,4 +92,11 @@ CLIENTS = (
     ),
     Client(key="llm", title="llm", packages=("llm==0.36",), driver="llm_library", modes=CHAT_AND_RESPONSES),
     Client(key="aider", title="aider", packages=("aider-chat==0.86.2",), driver="aider_coder"),
+    Client(
+        key="open-webui",
+        title="Open WebUI",
+        packages=("open-webui==0.12.4",),
+        driver="open_webui_server",
+        opt_in=True,
+    ),
 )
