@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.clients.__main__ import PAGE
 from tests.clients.catalog import CLIENTS
 from tests.clients.matrix import Cell, Outcome
 from tests.clients.page import render
@@ -25,6 +26,14 @@ def test_page_lists_every_cell_and_the_reasons() -> None:
     assert "chat stream: no streams" in page
     assert "chat picture: a 400" in page
     assert "LiteLLM" not in page  # it has not run
+
+
+def test_page_of_the_docs_has_a_run_of_every_pinned_version() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    for client in CLIENTS:
+        assert any(line.startswith(f"| {client.title} | {', '.join(client.packages)} |") for line in lines), client.key
+        rows = [line for line in lines if line.startswith(f"| {client.title} | ") and line.count("|") > 10]
+        assert len(rows) == len(client.modes), client.key
 
 
 def test_later_run_replaces_its_cells_only(tmp_path: Path) -> None:
