@@ -124,7 +124,7 @@ def structured(stage: Stage) -> None:
 
 
 def approval(stage: Stage) -> None:
-    """The question is text, and `yes` as the next message continues the turn; plain and streamed."""
+    """The question is text, `yes` as the next message continues the turn, one session; plain and streamed."""
     for streamed in (False, True):
         folder = stage.folder / f"approval-{streamed}"
         folder.mkdir()
@@ -137,6 +137,7 @@ def approval(stage: Stage) -> None:
         answer = stage.ask("yes", stream=streamed, conversation=conversation)
         _contains(answer.text, "results:")
         assert not folder.exists(), "the approved command did not run"
+        _same(stage.ask("[[say and on]]", stream=streamed, conversation=conversation).text, "and on")
     _same(len(stage.new_sessions()), 2, "sessions")
 
 

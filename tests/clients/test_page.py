@@ -31,7 +31,9 @@ def test_page_lists_every_cell_and_the_reasons() -> None:
 def test_page_of_the_docs_has_a_run_of_every_pinned_version() -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     for client in CLIENTS:
-        assert any(line.startswith(f"| {client.title} | {', '.join(client.packages)} |") for line in lines), client.key
+        assert any(line.startswith(f"| {client.title} | {', '.join(client.packages)} |") for line in lines), (
+            client.key
+        )
         rows = [line for line in lines if line.startswith(f"| {client.title} | ") and line.count("|") > 10]
         assert len(rows) == len(client.modes), client.key
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 from hermes.adapters.http.presentation import JsonObject
@@ -19,7 +20,7 @@ from hermes.domain.records import ModelReplied, ToolFinished, TurnFinished
 from hermes.domain.tool_call import CallOutcome
 
 SERVER_LABEL: Final = "hermes"
-_ITEM_ID: Final = re.compile(r"(?:msg|mcp|fc)_([\w-]+?)_[0-9]+(?:_[0-9]+)?")
+_ITEM_ID: Final = re.compile(r"(?:msg|mcp|fc)_([\w-]+?)_(?:asked_[0-9a-f]{8}|[0-9]+(?:_[0-9]+)?)")
 
 
 class OutputItems:
@@ -98,6 +99,12 @@ def response_of_item(name: str) -> TurnToken | None:
     """Return the response that an item id belongs to; None if it is no id of ours."""
     found = _ITEM_ID.fullmatch(name)
     return decode_token(RESPONSE + found[1], RESPONSE) if found else None
+
+
+def question_item(response: str, call: str, words: str) -> JsonObject:
+    """Return the message that asks the question of a call."""
+    mark = blake2b(call.encode(), digest_size=4).hexdigest()  # the model chose the call's id
+    return message_item(f"msg_{response.removeprefix(RESPONSE)}_asked_{mark}", words)
 
 
 def message_item(name: str, text: str) -> JsonObject:

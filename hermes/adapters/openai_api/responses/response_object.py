@@ -10,7 +10,7 @@ from typing import Any
 from hermes.adapters.http import problem
 from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject
-from hermes.adapters.openai_api.responses.response_items import message_item, output_of
+from hermes.adapters.openai_api.responses.response_items import output_of, question_item
 from hermes.adapters.openai_api.turns import pending
 from hermes.adapters.openai_api.turns.turn_view import (
     end_of,
@@ -79,7 +79,7 @@ class Answering:
     def question(self, asked: CallAsked) -> JsonObject:
         """Build the open question as a message. The next message of the session answers it."""
         words = pending.in_words(asked, self.turn, may_approve=self.may_approve)
-        return message_item(f"msg_{self.turn}_asked", words)
+        return question_item(self.id, asked.call, words)
 
     def _hermes(self, asked: CallAsked | None) -> JsonObject:
         notice = {"notice": self.notice} if self.notice else {}
