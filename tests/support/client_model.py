@@ -7,7 +7,7 @@ The last `[[…]]` of the last user message decides, so that a client may add te
     [[call NAME JSON]]                one tool call, then the results
     [[call NAME JSON ;; NAME JSON]]   one tool call after the other, then all results
     [[person]]                        structured output: `response_format`, or a tool with the fields of a person
-    [[look]]                          the number of pictures and of their bytes
+    [[look]]                          the number of pictures in the request, and of their bytes
 
 A request without a rule gets "heard: TEXT".
 """
@@ -31,7 +31,7 @@ _CALLS_APART = " ;; "
 
 class ClientModel(ScriptedModel):
     def __init__(self) -> None:
-        super().__init__(idle_timeout_s=60)
+        super().__init__(idle_timeout_s=300)  # longer than any driver waits
         self._held: dict[str, asyncio.Event] = {}  # by the text of a slow answer
         self._calls = 0
 
@@ -64,7 +64,7 @@ class ClientModel(ScriptedModel):
             case "person":
                 return self._person(body, results)
             case "look":
-                sizes = [len(picture) for picture in pictures(messages[asked])]
+                sizes = [len(picture) for message in messages for picture in pictures(message)]
                 return _answer(f"{len(sizes)} pictures, {sum(sizes)} bytes")
         return _answer(f"heard: {text_of(messages[asked])[:200]}")
 
@@ -91,7 +91,8 @@ class ClientModel(ScriptedModel):
     def _person(self, body: dict[str, Any], results: list[str]) -> Reply:
         tools = [each["function"] for each in body.get("tools") or ()]
         fits = [tool["name"] for tool in tools if set(PERSON) <= set(tool["parameters"].get("properties") or ())]
-        if results or not fits or "response_format" in body:
+        forced = body.get("tool_choice") not in (None, "auto", "none")
+        if results or not fits or ("response_format" in body and not forced):
             return _answer(json.dumps(PERSON))
         return self._call(fits[0], json.dumps(PERSON))
 

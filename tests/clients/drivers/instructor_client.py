@@ -52,9 +52,10 @@ class Instructor:
         people = [
             self._create(client, history, ask, response_model=Person, max_retries=0) for client in self._clients
         ]
-        if any(person != people[0] for person in people):
-            raise ValueError(f"the modes differ: {people}")
-        return Answer(parsed=people[0].model_dump())
+        found = [person.model_dump() for person in people]
+        if found.count(found[0]) != len(found):
+            raise ValueError(f"the modes differ: {found}")
+        return Answer(parsed=found[0])
 
     def _create(self, client: Any, history: list[Any], ask: Ask, **options: Any) -> Any:
         options |= {"model": "hermes", "extra_headers": ask.headers}
@@ -107,8 +108,10 @@ class Instructor:
 
 
 def _added(result: Any) -> list[dict[str, Any]]:
-    items = [result.choices[0].message] if hasattr(result, "choices") else result.output
-    return [item.model_dump(exclude_none=True) for item in items]
+    if hasattr(result, "choices"):
+        message = result.choices[0].message
+        return [{"content": None, **message.model_dump(exclude_none=True)}]  # it wants the field in every message
+    return [item.model_dump(exclude_none=True) for item in result.output]
 
 
 def _results(items: list[dict[str, Any]], tools: ClientTools) -> list[dict[str, Any]]:

@@ -20,6 +20,10 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it fetches a price l
 import litellm
 
 
+# LiteLLM collects streams of a responses model that it does not know.
+litellm.register_model({"openai/hermes": {"litellm_provider": "openai", "supports_native_streaming": True}})
+
+
 class Chat:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
