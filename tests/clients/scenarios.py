@@ -70,7 +70,7 @@ def stream(stage: Stage) -> None:
 def multi_turn(stage: Stage) -> None:
     """Three messages without a session header are one session."""
     for number in range(3):
-        _same(stage.ask(f"[[say turn {number}]]").text, f"turn {number}")
+        _same(stage.ask(f"[[say turn {number}]]", continues=number > 0).text, f"turn {number}")
     _same(stage.model.user_texts(), ["say turn 0", "say turn 1", "say turn 2"])
     _same(len(stage.new_sessions()), 1, "sessions")
 
@@ -134,7 +134,7 @@ def approval(stage: Stage) -> None:
         )
         _contains(question.text, f"rm -rf {folder}")
         assert folder.exists(), "the command ran without its approval"
-        answer = stage.ask("yes", stream=streamed, conversation=conversation)
+        answer = stage.ask("yes", stream=streamed, conversation=conversation, continues=True)
         _contains(answer.text, "results:")
         assert not folder.exists(), "the approved command did not run"
         _same(stage.ask("[[say and on]]", stream=streamed, conversation=conversation).text, "and on")

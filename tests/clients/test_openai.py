@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,8 +19,6 @@ from tests.support.daemon_process import DaemonProcess
 pytestmark = pytest.mark.timeout(180)
 COMMAND = [sys.executable, "-m", "tests.clients.drivers.openai_python"]
 MODES = ("chat", "responses")
-TO_COME = {"same-name", "client-tools", "approval", "picture"}
-CELLS = [(mode, name) for mode in MODES for name in SCENARIOS if name not in TO_COME]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,8 @@ def drivers(server: tuple[DaemonProcess, ClientModel]) -> Iterator[dict[str, Dri
         yield {mode: stack.enter_context(DriverProcess([*COMMAND, mode, *address])) for mode in MODES}
 
 
-@pytest.mark.parametrize(("mode", "scenario"), CELLS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("mode", MODES)
 def test_scenario_passes(
     server: tuple[DaemonProcess, ClientModel],
     drivers: dict[str, DriverProcess],
@@ -51,3 +51,18 @@ def test_scenario_passes(
         SCENARIOS[scenario](stage)
     finally:
         model.release()
+
+
+def test_answer_to_a_question_that_is_sent_back_as_a_reference(
+    server: tuple[DaemonProcess, ClientModel], tmp_path: Path
+) -> None:
+    daemon, _ = server
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    text = f"[[call terminal {json.dumps({'command': f'rm -rf {folder}'})}]]"
+    first = daemon.request("POST", "/v1/responses", {"input": text}).json()
+    references = [{"type": "item_reference", "id": item["id"]} for item in first["output"]]
+    history = [{"role": "user", "content": text}, *references, {"role": "user", "content": "yes"}]
+    second = daemon.request("POST", "/v1/responses", {"input": history}).json()
+    assert second["hermes"]["session_id"] == first["hermes"]["session_id"]
+    assert not folder.exists()

@@ -91,10 +91,10 @@ def _connections(base_url: str) -> int:
 
 def _check_limits(coder: Any, ask: Ask) -> None:
     added = coder.fmt_system_prompt(coder.gpt_prompts.system_reminder).strip()
-    if added and coder.done_messages + coder.cur_messages and not ask.headers:
+    if added and ask.continues:
         raise ClientLimitError(
-            f"it adds a line ({added!r}) to the last user message only, so that its history never equals what it sent, "
-            "and its answer is never only `yes`; a session header keeps the session"
+            f"it adds a line ({added!r}) to the last user message only, so that its history never equals what it "
+            "sent, and its answer is never only `yes`; a session header keeps the session"
         )
     accepted = set(inspect.signature(Model.send_completion).parameters)
     if ask.tools and coder.functions is None:

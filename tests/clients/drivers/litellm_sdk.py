@@ -19,7 +19,6 @@ from tests.clients.drivers.protocol import (
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it fetches a price list when it is imported
 import litellm
 
-
 # LiteLLM collects streams of a responses model that it does not know.
 litellm.register_model({"openai/hermes": {"litellm_provider": "openai", "supports_native_streaming": True}})
 

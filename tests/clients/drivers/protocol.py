@@ -32,6 +32,7 @@ class Ask:
     tools: tuple[str, ...] = ()
     structured: bool = False
     picture: str = ""  # a data URI
+    continues: bool = False  # must reach its session without a header: by its history alone
     abandon: bool = False  # close the stream after its first text
 
 

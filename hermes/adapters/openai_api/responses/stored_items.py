@@ -41,5 +41,7 @@ def _questions(records: Sequence[TurnRecord], response: str) -> Iterator[JsonObj
         if isinstance(asked := each.record, Asked):
             call = calls.get(asked.call)
             approval = call is None or not call.question
-            words = in_words(asked.question, asked.choices, approval=approval, may_approve=may_approve())
+            words = in_words(
+                asked.question, asked.choices, each.session, approval=approval, may_approve=may_approve()
+            )
             yield question_item(response, asked.call, words)
