@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 from hermes.domain.errors import HermesError
 from hermes.domain.events import TextDelta
@@ -18,7 +19,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import BadRecord, ToolStarted
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
-from hermes.domain.tool_call import Call, CallOutcome, Gate, Verdict
+from hermes.domain.tool_call import Call, CallOutcome, CallState, Gate, Verdict
 from hermes.domain.turn_failure import Failure, FailureKind
 from hermes.domain.usage import Usage
 from hermes.ports.hub import Hub
@@ -55,6 +56,8 @@ class Minds:
             Shown(session=job.session, inbounds=heard(job.messages), ahead=ahead_of(outside.disk, job))
         )
         outside.note(f"think {job.session} {job.turn} {job.attempt} {job.replies} {len(job.messages)}")
+        if problem := unpaired(job.messages):
+            outside.complain(f"{job.session} {job.turn}: {problem}")
         if not outside.faulty:
             await asyncio.sleep(outside.chance.uniform(0.05, 0.5))
             return self._answered(job)
@@ -63,6 +66,8 @@ class Minds:
             case luck if luck < 0.32 and not job.last:
                 calls = tuple(self._call() for _ in range(outside.chance.choice((1, 1, 2, 3))))
                 return self._said(job, "", calls)
+            case luck if luck < 0.36 and not job.last and job.by.startswith("api"):
+                return self._handed(job)
             case luck if luck < 0.40:
                 return _failed(job, outside.chance.choice(PASSING))
             case luck if luck < 0.44:
@@ -93,6 +98,16 @@ class Minds:
             prompt=None if job.prompt else PROMPT,
             context_full=full,
         )
+
+    def _handed(self, job: ModelJob) -> ModelReport:
+        """Calls that the client runs, some beside calls of our own."""
+        names = [self._outside.number("client-call") for _ in range(self._outside.chance.choice((1, 2)))]
+        handed = tuple(Call(id=name, name="look", state=CallState.HANDED) for name in names)
+        own = (self._call(),) if self._outside.happens(0.4) else ()
+        report = self._said(job, self._outside.number("answer"), own or handed)
+        if not own:
+            return replace(report, calls=(), handed=handed)
+        return replace(report, handed=handed, handed_message=assistant("", handed))
 
     def _call(self) -> Call:
         name = self._outside.number("call")
@@ -183,6 +198,22 @@ def ahead_of(disk: Disk, job: ModelJob) -> str:
         return f"{len(job.messages)} messages, {len(stored)} on disk"
     chosen = next(row.preferences for row in disk.sessions() if row.id == job.session)
     return "" if job.preferences == chosen else f"{job.preferences}, {chosen} on disk"
+
+
+def unpaired(messages: Iterable[EncodedMessage]) -> str:
+    """A call without its one result before the next message, or a result without its call; empty if there is none."""
+    waiting: set[str] = set()
+    for message in messages:
+        fields = json.loads(message)
+        if fields["role"] == "tool":
+            if fields["tool_call_id"] not in waiting:
+                return f"a result of {fields['tool_call_id']} without its call"
+            waiting.discard(fields["tool_call_id"])
+        elif waiting:
+            return f"no result of {sorted(waiting)}"
+        else:
+            waiting = {call["id"] for call in fields.get("tool_calls") or ()}
+    return f"no result of {sorted(waiting)}" if waiting else ""
 
 
 def transcript_of(disk: Disk, session: SessionId) -> Transcript:

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 from hermes.domain.errors import HermesError
 from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
+from hermes.domain.message import EncodedMessage
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
 from hermes.domain.submission import Busy, Receipt, Submission
-from tests.actors.talk import user
+from tests.actors.talk import result, user
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
 from tests.simulation.request import Request
@@ -131,7 +132,7 @@ class Person:
 class Message:
     """A message and all the attempts to bring it there, under one inbound id that is also its text."""
 
-    def __init__(self, town: Town, outside: Outside, place: Conversation) -> None:
+    def __init__(self, town: Town, outside: Outside, place: Conversation, results: tuple[str, ...] = ()) -> None:
         self.inbound = outside.number("said-")
         self._town = town
         self._outside = outside
@@ -140,14 +141,20 @@ class Message:
         self._stubborn = outside.chance.random() < 0.8  # tries again
         self._settled = False
         self._submission = {
-            "messages": (user(self.inbound),),
+            "messages": self._said_by(results),
+            "results": results,
             "source": API,
             "session": place.session,
             "key": place.key,
             "inbound": InboundKey(self.inbound),
             "fingerprint": self.inbound.encode(),
-            "busy": self._busy,
+            "busy": "" if results else self._busy,
         }
+
+    def _said_by(self, results: tuple[str, ...]) -> tuple[EncodedMessage, ...]:
+        if not results:
+            return (user(self.inbound),)
+        return (result(results[0], self.inbound), *(result(call, "done") for call in results[1:]))
 
     def send(self) -> None:
         outside = self._outside
@@ -183,12 +190,21 @@ class Message:
             case TurnAnswered():
                 self._settled = True
                 outside.history.add(Delivered(to=request.id, turn=receipt.turn, text=outcome.text))
+                if outcome.calls and outside.chance.random() < 0.8:
+                    self._run_calls(tuple(call.id for call in outcome.calls))
             case CallAsked() if outside.chance.random() < 0.8:
                 said = outside.chance.choice(ANSWERS)
                 session = outcome.session
                 pause_s = outside.chance.choice(PAUSES_S) * outside.chance.random()
                 outside.later(pause_s, self._answer, session, said, outcome.call)
                 self._again()
+
+    def _run_calls(self, calls: tuple[str, ...]) -> None:
+        """Send the results of calls that the client runs, as the next message; sometimes not all of them."""
+        outside = self._outside
+        some = calls[: outside.chance.choice((1, len(calls)))]
+        pause_s = outside.chance.choice(PAUSES_S) * outside.chance.random()
+        outside.later(pause_s, Message(self._town, outside, self._place, results=some).send)
 
     def _answer(self, session: SessionId, said: str, call: str) -> None:
         self._town.ask(lambda daemon, _: daemon.desk.answer(session, said, API, call), lambda *_: None)

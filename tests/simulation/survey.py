@@ -61,7 +61,7 @@ def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
             case MergedRecord() as merged:
                 yield Merged(turn=merged.turn, into=merged.into)
             case TurnFinished() as finished:
-                yield Settled(turn=finished.turn, text=json.loads(finished.message)["content"])
+                yield Settled(turn=finished.turn, text=json.loads(finished.message)["content"] or "")
             case TurnFailed() as failed:
                 yield Settled(turn=failed.turn, failure=failed.failure.kind)
             case _:

@@ -22,7 +22,7 @@ from hermes.ports.storage import Transaction
 from tests.simulation.disk import Disk
 from tests.simulation.run import run
 
-SEEDS = range(60)
+SEEDS = range(200)
 TABLES = ("_rows", "_log", "_keys", "_inbox", "_order", "_outbox", "_sent")
 
 
