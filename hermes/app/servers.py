@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from hermes.app.factories.api_files import make_file_shelf, make_input_parts
+from hermes.app.factories.provider_proxy import make_provider_proxy
 from hermes.app.os_process import connections_within
 from hermes.config.trust import WorkingDirectories
 from hermes.services.keys import KeyService
@@ -33,6 +34,9 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
     from hermes.adapters.openai_api.server import ApiServer  # noqa: PLC0415
 
     system = parts.system
+    provider = make_provider_proxy(base.config, base.environ)
+    if provider is not None:
+        stack.push_async_callback(provider.close)
     ports: dict[str, Any] = {
         "sessions": system.sessions,
         "commands": parts.commands,
@@ -43,6 +47,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         "clock": system.ports.clock,
         "keys": KeyService(system.sessions, system.ports.clock),
         "search": parts.search,
+        "provider": provider,
         "files": (shelf := make_file_shelf(base.config, base.home)),
         "inputs": make_input_parts(base.config, base.home, shelf, parts.sandbox),
     }

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from hermes.adapters.http.schema import decode
+from hermes.adapters.openai_api.provider_api import PATHS
 from hermes.adapters.openai_api.server import ApiServer
 from hermes.adapters.openai_api.text_completion import TextCompletionRequest
 from hermes.domain.errors import BadInputError
@@ -84,7 +85,9 @@ async def test_failed_turn_names_its_error_in_a_header(world: ApiHarness, client
     assert (status, headers["X-Hermes-Completed"], headers["X-Hermes-Error"]) == (502, "false", "upstream_auth")
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/audio/speech", "/v1/audio/transcriptions"])
-async def test_what_is_not_offered_has_a_clear_error(client: aiohttp.ClientSession, path: str) -> None:
+@pytest.mark.parametrize("path", PATHS)
+async def test_provider_services_without_a_provider_have_a_clear_error(
+    client: aiohttp.ClientSession, path: str
+) -> None:
     async with client.post(path, json={}) as response:
         assert (response.status, (await response.json())["error"]["code"]) == (501, "not_offered")

@@ -112,7 +112,6 @@ def test_picture_reaches_a_model_that_sees(daemon: DaemonProcess, model: Scripte
     for part in (
         {"type": "image_url", "image_url": {"url": DATA_URL}},
         {"type": "image_url", "image_url": DATA_URL},
-        {"type": "input_image", "image_url": DATA_URL},
     ):
         assert say(daemon, part).text == "ok"
         words, picture = last_content(model)
@@ -158,7 +157,7 @@ def test_text_of_a_document_is_part_of_the_message(daemon: DaemonProcess, model:
     assert "people.csv" in content
     assert "ann,7" in content
     binary = "data:application/octet-stream;base64," + base64.b64encode(b"\0\1\2\3" * 50).decode()
-    assert say(daemon, {"type": "input_file", "filename": "x.bin", "file_data": binary}).text == "ok"
+    assert say(daemon, {"type": "file", "file": {"filename": "x.bin", "file_data": binary}}).text == "ok"
     assert "[file: cannot be used, because" in last_content(model)
 
 

@@ -80,3 +80,9 @@ def test_example_of_the_documentation_runs(
     monkeypatch.setenv("HERMES_ADDRESS", daemon.address)
     monkeypatch.setenv("HERMES_API_KEY", daemon.key)
     exec(compile(EXAMPLES[number], f"docs/client.md {number}", "exec"), {"__name__": "__main__"})
+
+
+async def test_admin_socket_serves_the_client(daemon: DaemonProcess) -> None:
+    token = (daemon.home / "admin.token").read_text(encoding="utf-8").strip()
+    async with HermesClient("http://hermes", token, socket=str(daemon.home / "hermes.sock")) as client:
+        assert (await client.chat("!echo hi")).text == "hi"

@@ -30,6 +30,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
+from hermes.ports.provider_proxy import ProviderProxy
 from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
@@ -56,6 +57,7 @@ class AdminServer:
         search: Search | None = None,
         files: FileShelf | None = None,
         inputs: InputParts | None = None,
+        provider: ProviderProxy | None = None,
         chat_services: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
     ) -> None:
@@ -70,6 +72,7 @@ class AdminServer:
         self._search = search
         self._files = files
         self._inputs = inputs
+        self._provider = provider
         self._keys = keys
         self._chat_services = chat_services
         self._workdirs = workdirs
@@ -98,6 +101,7 @@ class AdminServer:
             search=self._search,
             files=self._files,
             inputs=self._inputs,
+            provider=self._provider,
         )
         chat = None if self._chat_services is None else ChatApi(service, self._chat_services, self._workdirs)
         routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]

@@ -39,6 +39,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
+from hermes.ports.provider_proxy import ProviderProxy
 from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
@@ -83,6 +84,7 @@ class Service:
     files: FileShelf | None = None
     inputs: InputParts | None = None
     side: SideCompletion | None = None  # answers requests that need no session
+    provider: ProviderProxy | None = None
     sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
 
     def source(self, request: web.Request, user: str = "") -> Source:

@@ -1,11 +1,10 @@
-"""Routes about the server itself: its state, capabilities and tools, and what it does not offer."""
+"""Routes about the server itself: its state, capabilities and tools."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from hermes.adapters.http.presentation import JsonObject
-from hermes.adapters.http.problem import Problem, ProblemError
 from hermes.adapters.http.service import Service, json_response
 from hermes.adapters.openai_api.openapi.operations import OPERATIONS
 from hermes.config.toolset import TOOLSETS
@@ -35,13 +34,7 @@ _FEATURES = {
     "idempotency_keys": True,
     "files": True,
     "pictures": True,
-    "embeddings": False,
-    "audio": False,
 }
-_NOT_HERE = (
-    "Hermes is an agent: it serves chat, responses, runs and files. Send requests for {what} to the provider of your "
-    "model directly."
-)
 
 
 class AboutApi:
@@ -54,9 +47,6 @@ class AboutApi:
             web.get("/health/detailed", self.detailed),
             web.get("/v1/capabilities", self.capabilities),
             web.get("/v1/toolsets", self.toolsets),
-            web.post("/v1/embeddings", self.refuse_embeddings),
-            web.post("/v1/audio/speech", self.refuse_audio),
-            web.post("/v1/audio/transcriptions", self.refuse_audio),
         ]
 
     async def alive(self, _request: web.Request) -> web.Response:
@@ -73,6 +63,7 @@ class AboutApi:
         return json_response({"status": "ok", "platform": "hermes-agent", "gateway_state": state, **shown})
 
     async def capabilities(self, _request: web.Request) -> web.Response:
+        passes_on = self._service.provider is not None
         endpoints = {each.id: {"method": each.route.split()[0], "path": each.path} for each in OPERATIONS}
         return json_response(
             {
@@ -81,7 +72,7 @@ class AboutApi:
                 "version": self._service.operations.version(),
                 "model": self._service.model_name,
                 "auth": {"type": "bearer", "required": True},
-                "features": _FEATURES,
+                "features": {**_FEATURES, "embeddings": passes_on, "audio": passes_on},
                 "endpoints": endpoints,
             }
         )
@@ -93,13 +84,3 @@ class AboutApi:
         chosen, tools = self._service.tools, TOOLSETS[name]
         enabled = [tool for tool in tools if name in chosen or tool in chosen]
         return {"name": name, "enabled": bool(enabled), "tools": list(tools)}
-
-    async def refuse_embeddings(self, _request: web.Request) -> web.Response:
-        raise _not_here("embeddings")
-
-    async def refuse_audio(self, _request: web.Request) -> web.Response:
-        raise _not_here("audio")
-
-
-def _not_here(what: str) -> ProblemError:
-    return ProblemError(Problem(status=501, code="not_offered", message=_NOT_HERE.format(what=what), close=True))

@@ -26,6 +26,7 @@ from hermes.adapters.openai_api.metrics_api import MetricsApi
 from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.process_api import ProcessApi
+from hermes.adapters.openai_api.provider_api import ProviderApi
 from hermes.adapters.openai_api.responses.response_api import ResponseApi
 from hermes.adapters.openai_api.runs.approval_api import ApprovalApi
 from hermes.adapters.openai_api.runs.run_api import RunApi
@@ -44,6 +45,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
+from hermes.ports.provider_proxy import ProviderProxy
 from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
@@ -82,6 +84,7 @@ def api_routes(service: Service) -> list[web.RouteDef]:
         HealthApi(service),
         FileApi(service),
         AboutApi(service),
+        ProviderApi(service),
         TextCompletions(service),
     )
     sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service), SessionChatApi(service))
@@ -110,6 +113,7 @@ class ApiServer:
         files: FileShelf | None = None,
         inputs: InputParts | None = None,
         side: SideCompletion | None = None,
+        provider: ProviderProxy | None = None,
     ) -> None:
         self.address = ""  # known after the start
         self._settings = settings
@@ -125,6 +129,7 @@ class ApiServer:
         self._files = files
         self._inputs = inputs
         self._side = side
+        self._provider = provider
         self._guard = RequestGuard(
             key=settings.key,
             keys=keys,
@@ -195,6 +200,7 @@ class ApiServer:
             files=self._files,
             inputs=self._inputs,
             side=self._side,
+            provider=self._provider,
             sign_token=lambda token: token.sign(self._settings.key),
         )
 

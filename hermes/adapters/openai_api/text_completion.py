@@ -9,6 +9,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from hermes.adapters.http.event_stream import open_stream
+from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.schema import Fields, FilledText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
@@ -76,7 +77,7 @@ class TextCompletions:
     ) -> web.StreamResponse:
         outcome = await watch.outcome()
         if isinstance(outcome, CallAsked):
-            asked = pending.in_words(outcome, receipt.into or receipt.turn, may_approve=True)
+            asked = pending.in_words(outcome, receipt.into or receipt.turn, may_approve=may_approve())
             return json_response(self._object(chat, receipt, asked, "stop"))
         answer = settled(request, outcome)
         used = {
@@ -97,7 +98,7 @@ class TextCompletions:
                 case str() as text:
                     await stream.send(self._object(chat, receipt, text))
                 case CallAsked() as asked:
-                    words = pending.in_words(asked, receipt.into or receipt.turn, may_approve=True)
+                    words = pending.in_words(asked, receipt.into or receipt.turn, may_approve=may_approve())
                     await stream.send(self._object(chat, receipt, words, "stop"))
                     break
                 case TurnAnswered() | TurnGaveUp() as outcome:

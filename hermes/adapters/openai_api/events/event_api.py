@@ -33,6 +33,7 @@ from hermes.ports.sessions import Sessions
 MAX_REPLAY = 10_000  # records; a client that missed more gets a gap
 _PAGE = 500
 _UNKNOWN = 2**63  # position of an id that is not ours
+_MAX_REMEMBERED = 10_000  # platforms of sessions
 _LOOK_S = 1.0  # some records have no live event
 _STOPPING = "The daemon stops or restarts. Connect again when it is back; no stored event is lost."
 
@@ -122,17 +123,17 @@ class AllEvents:
             await self._send(stream, ("gap", fields), self._position)
         else:
             await self._send(stream, ("stream.opened", {"position": self._position}), self._position)
-        quiet_s = 0.0
+        clock = asyncio.get_running_loop().time
+        sent_at = clock()
         while True:
             sent = await self._send_stored(stream)
-            events = await self._next_events()
-            for event in _joined(events):
+            for event in _joined(await self._next_events()):
                 sent |= await self._send_stored(stream)
                 sent |= await self._send_live(stream, event)
-            quiet_s = 0.0 if sent else quiet_s + (0.0 if events else _LOOK_S)
-            if quiet_s >= self._ping_s:
-                quiet_s = 0.0
+            if not sent and clock() - sent_at >= self._ping_s:  # also while others' events are left out
                 await stream.send_frame(f"id: {self._position}\n: ping\n\n".encode())
+                sent = True
+            sent_at = clock() if sent else sent_at
 
     async def report_stop(self, stream: EventStream) -> None:
         await self._send(stream, ("daemon.stopping", {"text": _STOPPING, "last_event_id": str(self._position)}))
@@ -183,6 +184,8 @@ class AllEvents:
     async def _is_open(self, session: SessionId) -> bool:
         """Return whether the caller may see a session, and wants its platform."""
         if session not in self._platforms:
+            if len(self._platforms) >= _MAX_REMEMBERED:
+                self._platforms.clear()
             try:
                 self._platforms[session] = (await self._sessions.conversation(session)).platform
             except UnknownSessionError:

@@ -178,28 +178,6 @@ class SessionChanged(TypedDict):
     preferences: PreferencesJson
 
 
-class SearchHit(TypedDict):
-    session_id: SessionIdText
-    seq: Count
-    at: float
-    role: str
-    snippet: str
-    title: str
-    platform: str
-
-
-class IndexProgressJson(TypedDict):
-    indexed: Count
-    total: Count
-    building: bool
-
-
-class SearchResult(TypedDict):
-    query: str
-    hits: list[SearchHit]
-    index: Annotated[IndexProgressJson | None, Meta(description="Progress of the index, if it is being built.")]
-
-
 class TranscriptMessage(TypedDict):
     seq: Count
     at: float
@@ -366,90 +344,6 @@ class ResponseEvent(TypedDict):
 class EventOfAll(TypedDict):
     session_id: NotRequired[str]
     platform: NotRequired[str]
-
-
-class FileJson(TypedDict):
-    id: str
-    object: Literal["file"]
-    bytes: Count
-    created_at: Count
-    expires_at: Count
-    filename: str
-    purpose: str
-    status: Literal["processed"]
-
-
-class FileList(TypedDict):
-    object: Literal["list"]
-    data: list[FileJson]
-    has_more: bool
-    first_id: str | None
-    last_id: str | None
-
-
-class FileDeleted(TypedDict):
-    id: str
-    object: Literal["file"]
-    deleted: Literal[True]
-
-
-class FileUpload(TypedDict):
-    """Form of an upload."""
-
-    file: Annotated[str, Meta(extra_json_schema={"format": "binary"})]
-    purpose: NotRequired[str]
-
-
-class TextChoice(TypedDict):
-    index: Literal[0]
-    text: str
-    logprobs: None
-    finish_reason: str | None
-
-
-class TextCompletionJson(TypedDict):
-    id: str
-    object: Literal["text_completion"]
-    created: Count
-    model: str
-    choices: list[TextChoice]
-    usage: NotRequired[dict[str, int]]
-    hermes: dict[str, Any]
-
-
-class SessionChatAnswer(TypedDict):
-    session_id: SessionIdText
-    turn_id: str
-    run_id: str
-    message: dict[str, str]
-    finish_reason: NotRequired[str]
-    usage: NotRequired[dict[str, Any]]
-    pending: NotRequired[Pending]
-
-
-class SessionChatEvent(TypedDict):
-    seq: Count
-    ts: float
-    session_id: SessionIdText
-    turn_id: str
-    run_id: str
-
-
-class AgentHealth(TypedDict):
-    status: Literal["ok"]
-    platform: str
-    version: str
-
-
-class ToolsetJson(TypedDict):
-    name: str
-    enabled: bool
-    tools: list[str]
-
-
-class ToolsetList(TypedDict):
-    object: Literal["list"]
-    data: list[ToolsetJson]
 
 
 class TokenJson(TypedDict):

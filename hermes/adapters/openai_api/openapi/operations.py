@@ -16,9 +16,9 @@ from hermes.adapters.openai_api.chat_request import ChatRequest
 from hermes.adapters.openai_api.command_api import CommandRequest
 from hermes.adapters.openai_api.events.event_api import EventsQuery
 from hermes.adapters.openai_api.events.token_api import TokenRequest
-from hermes.adapters.openai_api.file_api import FileListQuery
 from hermes.adapters.openai_api.openapi import answers, stream_text
 from hermes.adapters.openai_api.openapi.operation import Operation
+from hermes.adapters.openai_api.openapi.surface_operations import SURFACE
 from hermes.adapters.openai_api.process_api import LogQuery
 from hermes.adapters.openai_api.responses.response_reader import InputItemsQuery, ResponseQuery
 from hermes.adapters.openai_api.runs.approval_api import ApprovalAnswer
@@ -32,10 +32,7 @@ from hermes.adapters.openai_api.session_wish_api import (
     StopRequest,
     UndoRequest,
 )
-from hermes.adapters.openai_api.sessions.search_api import SearchQuery
-from hermes.adapters.openai_api.sessions.session_chat_api import SessionMessage
 from hermes.adapters.openai_api.sessions.session_edit_api import SessionChange, SessionRequest
-from hermes.adapters.openai_api.text_completion import TextCompletionRequest
 from hermes.adapters.openai_api.turns.turn_request import ResponseRequest, RunRequest
 
 _TURN = (SESSION_HEADER, KEY_HEADER, IDEMPOTENCY_HEADER)
@@ -222,13 +219,6 @@ _SESSIONS = (
         example={"title": "Groceries"},
     ),
     Operation(
-        route="GET /api/search",
-        id="search",
-        summary="Search the messages of all sessions, best hits first",
-        answer=answers.SearchResult,
-        query=SearchQuery,
-    ),
-    Operation(
         route="GET /api/sessions/{id}",
         id="getSession",
         summary="Get the live end of a session's lineage, or with `exact` this session",
@@ -289,80 +279,6 @@ _SESSIONS = (
         )
     ),
 )
-_AGENT = (
-    Operation(
-        route="POST /v1/completions",
-        id="createCompletion",
-        summary="Send a prompt as a message and get its answer; use chat completions instead",
-        answer=answers.TextCompletionJson,
-        body=TextCompletionRequest,
-        example={"model": "hermes", "prompt": "Hello"},
-        headers=_TURN,
-        events=answers.TextCompletionJson,
-        stream_text="Parts of the text, then `[DONE]`.",
-    ),
-    Operation(
-        route="POST /api/sessions/{id}/chat",
-        id="chatInSession",
-        summary="Send a message to a stored session and get its answer",
-        answer=answers.SessionChatAnswer,
-        body=SessionMessage,
-        example={"message": "Hello"},
-        headers=(IDEMPOTENCY_HEADER,),
-    ),
-    Operation(
-        route="POST /api/sessions/{id}/chat/stream",
-        id="streamInSession",
-        summary="Send a message to a stored session and stream its answer",
-        body=SessionMessage,
-        example={"message": "Hello"},
-        headers=(IDEMPOTENCY_HEADER,),
-        events=answers.SessionChatEvent,
-        stream_text=stream_text.SESSION_CHAT,
-    ),
-    Operation(route="GET /v1/health", id="getAgentHealth", summary="Liveness", answer=answers.AgentHealth, open=True),
-    Operation(
-        route="GET /health/detailed",
-        id="getDetailedHealth",
-        summary="State of the daemon and its platforms, for the owner",
-        answer=dict[str, Any],
-    ),
-    Operation(
-        route="GET /v1/capabilities",
-        id="getCapabilities",
-        summary="List features and routes",
-        answer=dict[str, Any],
-    ),
-    Operation(route="GET /v1/toolsets", id="listToolsets", summary="List toolsets", answer=answers.ToolsetList),
-    *(
-        Operation(route=f"POST {path}", id=name, summary=f"Not offered: {what}", status=501, answer=answers.ErrorJson)
-        for path, name, what in (
-            ("/v1/embeddings", "createEmbeddings", "embeddings"),
-            ("/v1/audio/speech", "createSpeech", "speech"),
-            ("/v1/audio/transcriptions", "createTranscription", "transcriptions"),
-        )
-    ),
-)
-_FILES = (
-    Operation(
-        route="POST /v1/files",
-        id="createFile",
-        summary="Upload a file",
-        answer=answers.FileJson,
-        body=answers.FileUpload,
-        form=True,
-    ),
-    Operation(
-        route="GET /v1/files",
-        id="listFiles",
-        summary="List the key's files, newest first",
-        answer=answers.FileList,
-        query=FileListQuery,
-    ),
-    Operation(route="GET /v1/files/{id}", id="getFile", summary="Describe a file", answer=answers.FileJson),
-    Operation(route="DELETE /v1/files/{id}", id="deleteFile", summary="Delete a file", answer=answers.FileDeleted),
-    Operation(route="GET /v1/files/{id}/content", id="readFile", summary="Download a file", binary=True),
-)
 _PROCESSES = (
     Operation(
         route="GET /api/sessions/{id}/processes",
@@ -414,4 +330,4 @@ _DAEMON = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *_AGENT, *_FILES, *_PROCESSES, *_DAEMON)
+OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *SURFACE, *_PROCESSES, *_DAEMON)

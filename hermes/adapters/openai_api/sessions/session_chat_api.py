@@ -9,6 +9,7 @@ from aiohttp import web
 from hermes.adapters.http import parameter
 from hermes.adapters.http.event_stream import EventStream, open_stream
 from hermes.adapters.http.field import encode
+from hermes.adapters.http.key_scope import may_approve
 from hermes.adapters.http.presentation import JsonObject, plain
 from hermes.adapters.http.schema import Fields, FilledText
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
@@ -68,8 +69,7 @@ class SessionChatApi:
     async def _whole(self, request: web.Request, receipt: Receipt, watch: TurnWatch) -> web.StreamResponse:
         outcome = await watch.outcome()
         if isinstance(outcome, CallAsked):
-            words = pending.in_words(outcome, receipt.into or receipt.turn, may_approve=True)
-            return json_response({**_answer(receipt, words), "pending": pending.field(outcome)})
+            return json_response({**_answer(receipt, _question(outcome, receipt)), "pending": pending.field(outcome)})
         answer = settled(request, outcome)
         return json_response({**_answer(receipt, answer.text), **_end(answer)})
 
@@ -87,6 +87,11 @@ class SessionChatApi:
                     answer = settled(request, outcome)
                     await numbered.send("assistant.completed", {"content": answer.text})
                     await numbered.send("run.completed", _end(answer))
+                    await numbered.send("done", {})
+                    return stream.response
+                case CallAsked() as asked:
+                    await numbered.send(*turn_event.of_event(asked))
+                    await numbered.send("assistant.completed", {"content": _question(asked, receipt)})
                     await numbered.send("done", {})
                     return stream.response
                 case ReasoningDelta(text=text):
@@ -113,6 +118,10 @@ class _Numbered:
 def _ids(receipt: Receipt) -> JsonObject:
     run = TurnToken(session=receipt.session, turn=receipt.turn).text(RUN)
     return {"session_id": receipt.session, "turn_id": receipt.turn, "run_id": run}
+
+
+def _question(asked: CallAsked, receipt: Receipt) -> str:
+    return pending.in_words(asked, receipt.into or receipt.turn, may_approve=may_approve())
 
 
 def _answer(receipt: Receipt, text: str) -> JsonObject:

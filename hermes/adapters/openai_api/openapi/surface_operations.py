@@ -1,0 +1,105 @@
+"""Operations of files, search and the routes of hermes-agent, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermes.adapters.http.parameter import IDEMPOTENCY_HEADER, KEY_HEADER, SESSION_HEADER
+from hermes.adapters.openai_api.file_api import FileListQuery
+from hermes.adapters.openai_api.openapi import stream_text, surface_answers
+from hermes.adapters.openai_api.openapi.operation import Operation
+from hermes.adapters.openai_api.sessions.search_api import SearchQuery
+from hermes.adapters.openai_api.sessions.session_chat_api import SessionMessage
+from hermes.adapters.openai_api.text_completion import TextCompletionRequest
+
+_TURN = (SESSION_HEADER, KEY_HEADER, IDEMPOTENCY_HEADER)
+
+_AGENT = (
+    Operation(
+        route="POST /v1/completions",
+        id="createCompletion",
+        summary="Send a prompt as a message and get its answer; use chat completions instead",
+        answer=surface_answers.TextCompletionJson,
+        body=TextCompletionRequest,
+        example={"model": "hermes", "prompt": "Hello"},
+        headers=_TURN,
+        events=surface_answers.TextCompletionJson,
+        stream_text="Parts of the text, then `[DONE]`.",
+    ),
+    Operation(
+        route="POST /api/sessions/{id}/chat",
+        id="chatInSession",
+        summary="Send a message to a stored session and get its answer",
+        answer=surface_answers.SessionChatAnswer,
+        body=SessionMessage,
+        example={"message": "Hello"},
+        headers=(IDEMPOTENCY_HEADER,),
+    ),
+    Operation(
+        route="POST /api/sessions/{id}/chat/stream",
+        id="streamInSession",
+        summary="Send a message to a stored session and stream its answer",
+        body=SessionMessage,
+        example={"message": "Hello"},
+        headers=(IDEMPOTENCY_HEADER,),
+        events=surface_answers.SessionChatEvent,
+        stream_text=stream_text.SESSION_CHAT,
+    ),
+    Operation(
+        route="GET /v1/health", id="getAgentHealth", summary="Liveness", answer=surface_answers.AgentHealth, open=True
+    ),
+    Operation(
+        route="GET /health/detailed",
+        id="getDetailedHealth",
+        summary="State of the daemon and its platforms, for the owner",
+        answer=dict[str, Any],
+    ),
+    Operation(
+        route="GET /v1/capabilities",
+        id="getCapabilities",
+        summary="List features and routes",
+        answer=dict[str, Any],
+    ),
+    Operation(
+        route="GET /v1/toolsets", id="listToolsets", summary="List toolsets", answer=surface_answers.ToolsetList
+    ),
+    *(
+        Operation(route=f"POST {path}", id=name, summary=f"Pass a request for {what} to the provider", binary=True)
+        for path, name, what in (
+            ("/v1/embeddings", "createEmbeddings", "embeddings"),
+            ("/v1/audio/speech", "createSpeech", "speech"),
+            ("/v1/audio/transcriptions", "createTranscription", "transcriptions"),
+        )
+    ),
+)
+_FILES = (
+    Operation(
+        route="GET /api/search",
+        id="search",
+        summary="Search the messages of all sessions, best hits first",
+        answer=surface_answers.SearchResult,
+        query=SearchQuery,
+    ),
+    Operation(
+        route="POST /v1/files",
+        id="createFile",
+        summary="Upload a file",
+        answer=surface_answers.FileJson,
+        body=surface_answers.FileUpload,
+        form=True,
+    ),
+    Operation(
+        route="GET /v1/files",
+        id="listFiles",
+        summary="List the key's files, newest first",
+        answer=surface_answers.FileList,
+        query=FileListQuery,
+    ),
+    Operation(route="GET /v1/files/{id}", id="getFile", summary="Describe a file", answer=surface_answers.FileJson),
+    Operation(
+        route="DELETE /v1/files/{id}", id="deleteFile", summary="Delete a file", answer=surface_answers.FileDeleted
+    ),
+    Operation(route="GET /v1/files/{id}/content", id="readFile", summary="Download a file", binary=True),
+)
+
+SURFACE: tuple[Operation, ...] = (*_AGENT, *_FILES)
