@@ -158,7 +158,7 @@ class Conversation:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        headers = {"X-Hermes-Session-Id": self.session}
+        headers = {"X-Hermes-Session-Id": self.session, "X-Hermes-Events": "1"}  # it stays open for questions
         return self._client.follow("POST", "/v1/chat/completions", body, headers)
 
     def _send_workdir(self) -> None:
