@@ -14,6 +14,7 @@ KINDS = {  # ids by the path that takes them
     "/api/processes/": "processes",
     "/v1/models/": "models",
 }
+OF_PROVIDERS = ("/v1/embeddings", "/v1/audio/speech", "/v1/audio/transcriptions")  # they need a provider
 _HEAD = """\
 headers = {{ Authorization = "Bearer {key}" }}
 request-timeout = 20
@@ -24,7 +25,7 @@ allow-x00 = true
 
 # 422: the body is well formed, but means nothing, which a schema cannot say. For example, the last message is empty.
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", "404", "409", "422", "429"]
+expected-statuses = ["2xx", "403", "404", "409", "422", "429"]
 """
 
 
@@ -35,4 +36,5 @@ def configuration(ids: Ids, key: str) -> str:
     for path, kind in KINDS.items():
         binding = f'{{ dictionary = "{kind}", probability = 0.8 }}'
         parts.append(f'[[operations]]\ninclude-path-regex = "^{path}"\nparameters = {{ "path.id" = {binding} }}\n')
+    parts += [f'[[operations]]\ninclude-path = "{path}"\nenabled = false\n' for path in OF_PROVIDERS]
     return "\n".join(parts)

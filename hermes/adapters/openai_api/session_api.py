@@ -119,7 +119,7 @@ class SessionApi:
         asked = query(request, MessagesQuery)
         after, before = (None if isinstance(each, UnsetType) else each for each in (asked.after, asked.before))
         if after is not None and before is not None:
-            raise BadInputError("Give after or before, not both.", param="before", code="invalid_value")
+            raise BadInputError("Give after or before, not both.", param="before", code="unprocessable")
         view = await self._service.view(parameter.session_in_path(request), exact=is_set(asked.exact))
         session = remember_session(request, view.session.id)
         place, end = (None if each is None else Seq(each) for each in (after, before))

@@ -93,9 +93,11 @@ class Operation:
     def _query_parameters(self) -> list[JsonObject]:
         if self.query is None:
             return []
-        fields = components(self.query)[self.query.__name__]["properties"]
+        schema = components(self.query)[self.query.__name__]
+        needed, fields = schema["required"], schema["properties"]
         return [
-            {"name": name, "in": "query", "required": False, "schema": _given(kind)} for name, kind in fields.items()
+            {"name": name, "in": "query", "required": name in needed, "schema": _given(kind)}
+            for name, kind in fields.items()
         ]
 
     def _responses(self) -> JsonObject:

@@ -65,7 +65,7 @@ class SessionEditApi:
         asked = await self._service.read(request, SessionChange)
         wanted = self._preferences(asked, self._service.source(request))
         if not wanted:
-            raise BadInputError("Give at least one field to change.", code="invalid_value")
+            raise BadInputError("Give at least one field to change.", code="unprocessable")
         view = await self._service.sessions.view(parameter.session_in_path(request))
         return await self._apply(request, view.session, wanted)
 

@@ -103,5 +103,5 @@ def read_cursor(text: str) -> Activity:
         place = -1.0, SessionId("")
     if not 0 <= place[0] < 2**40 or not place[1] or cursor_of(place) != text:
         message = "cursor must be the next_cursor of a page."
-        raise BadInputError(message, param="cursor", code="invalid_value")
+        raise BadInputError(message, param="cursor", code="unprocessable")
     return place
