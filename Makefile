@@ -124,7 +124,7 @@ torture: venv  ## kill the daemon 1,000 times under load, simulate 20,000 runs, 
 judges: venv  ## test our adapters against third-party Telegram and Slack servers (npm packages, outside the repository)
 	$(BIN)/python -m tests.judges $(JUDGES)
 
-clients: venv  ## run the API against clients that others wrote, and write docs/clients.md; takes about half an hour
+clients: venv  ## run the API against clients that others wrote, and write docs/clients.md; takes about 15 minutes
 	$(BIN)/python -m tests.clients --page $(CLIENTS)
 
 fuzz: venv  ## run generated requests against the API and its OpenAPI document; takes about an hour
