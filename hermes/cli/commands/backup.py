@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.cli.answered import confirms, show
 from hermes.cli.output import count, moment, one_line, print_table, print_text, size
 from hermes.cli.parser import add_file
+from hermes.cli.progress import progress_bar
 from hermes.domain.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
 from hermes.domain.listing import some
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from hermes.cli.parser import Commands
@@ -107,7 +108,7 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home = Home.from_environ(environ)
     target = Path(args.target or default_name(time.time())).absolute()
-    with _progress() as (progress, _):
+    with progress_bar("backup") as (progress, _):
         manifest = _make_backup(home, target, with_key=args.with_key, progress=progress)
     show(args, _backup_report(manifest, target), lambda: _print_backup(manifest, target))
     return 1 if manifest.problems else 0
@@ -184,7 +185,7 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not source.exists():
         raise BackupError(f"there is no {source}; nothing was changed")
     home = Home.from_environ(environ)
-    with _progress() as (progress, pause):
+    with progress_bar("restore") as (progress, pause):
         wants_config = _config_question(yes=args.yes, ask=not args.json and sys.stdin.isatty(), pause=pause)
         restored = _restore_home(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
     new_key = _makes_new_key(home, environ)
@@ -312,19 +313,3 @@ def _print_steps(steps: Sequence[NextStep], home: Home) -> None:
             f"  {number}. {STEPS[step.code].format(home=home.data_dir, key=home.api_key_file, paths=paths)}",
             indent="   ",
         )
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Progress, Callable[[], None]]]:
-    """Yield a progress line, shown only on a terminal, and a function that removes it for a question."""
-    if not sys.stderr.isatty():
-        yield lambda _what, _done, _total: None, lambda: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as line:
-
-        def show(what: str, done: int, total: int) -> None:
-            line.update(f"{what}: {size(done)} of {size(total)}" if total else what)
-
-        yield show, line.stop

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hermes.cli.answered import show
 from hermes.cli.output import count, one_line, print_text
 from hermes.cli.parser import add_file, add_session
+from hermes.cli.progress import working
 from hermes.domain.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
-    with _file(args.file) as path:
+    with _file(args.file) as path, working("importing"):
         try:
             client.info()
             report = client.post("/store/import", {"path": str(path), "trust": args.trust}, timeout_s=None)

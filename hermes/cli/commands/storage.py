@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.answered import show
 from hermes.cli.output import duration, one_line, size
 from hermes.cli.parser import Commands
+from hermes.cli.progress import working
 from hermes.domain.errors import AlreadyRunningError, HomeError, NotRunningError
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         problems: list[str] = client.get("/store/verify", timeout_s=None)["problems"]
         return problems
 
-    problems = _either(environ, asked, directly)
+    with working("verifying the store"):
+        problems = _either(environ, asked, directly)
     show(args, {"problems": problems}, problems or "The store is intact.")
     return 1 if problems else 0
 
@@ -99,7 +101,8 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         finally:
             engine.close()
 
-    _either(environ, lambda client: client.post("/store/backup", {"path": str(path)}, timeout_s=None), directly)
+    with working("copying the store"):
+        _either(environ, lambda client: client.post("/store/backup", {"path": str(path)}, timeout_s=None), directly)
     return show(args, {"path": str(path)}, f"The store was copied to {path}.")
 
 
@@ -115,7 +118,8 @@ def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
         return compact(home.store_dir)
 
-    before, after = _either(environ, refused, directly)
+    with working("compacting the store"):
+        before, after = _either(environ, refused, directly)
     answer = {"before_bytes": before, "after_bytes": after}
     return show(args, answer, f"Compacted the store from {size(before)} to {size(after)}.")
 
