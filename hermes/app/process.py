@@ -23,12 +23,12 @@ from hermes.app.os_process import LoopErrorLog, hide_from_children, raise_descri
 from hermes.app.refused_start import noting_refusal
 from hermes.app.reload import Reload
 from hermes.app.service_timeout import service_timeout_s, within
+from hermes.app.signals import STOP_SIGNALS, handle_signals
 from hermes.config.file import EMPTY
 from hermes.config.home import Home
 from hermes.config.log import print_among_lines
 from hermes.config.secret import api_key_path
 from hermes.config.settings import Config
-from hermes.supervision.signals import STOP_SIGNALS, handle_signals
 from hermes.supervision.stop_switch import StopSwitch
 from hermes.supervision.watchdog import ShutdownWatchdog
 from hermes.system.crash_point import reach
