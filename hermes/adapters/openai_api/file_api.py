@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from urllib.parse import quote
 
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http.body import ask_for_body
@@ -72,7 +73,7 @@ class FileApi:
                 stored = await self._stored(request, shelf)
         except TimeoutError:
             raise refusal(408, "request_timeout", "The file did not arrive in time.", close=True) from None
-        except ValueError as error:  # of the form's parser
+        except (ValueError, HttpProcessingError) as error:  # of the form's parser
             raise BadInputError("The form is not valid.", code="invalid_body") from error
         return json_response(self._object(stored))
 

@@ -162,11 +162,11 @@ def _answer(kind: Any) -> JsonObject:
 
 
 def _event(kind: Any, text: str) -> JsonObject:
-    """Return the schema of one server-sent event: its data is JSON of the given type."""
+    """Return the schema of one server-sent event: its data is JSON of the given type, or `[DONE]` at the end."""
     data = {"type": "string", "contentMediaType": "application/json", "contentSchema": _renamed(schema_of(kind))}
     return {
         "type": "object",
         "description": text,
-        "properties": {"event": _TEXT, "id": _TEXT, "data": data},
+        "properties": {"event": _TEXT, "id": _TEXT, "data": {"anyOf": [{"const": "[DONE]"}, data]}},
         "required": ["data"],
     }

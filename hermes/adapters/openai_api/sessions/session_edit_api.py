@@ -102,5 +102,5 @@ class SessionEditApi:
         known = ("", "none", *self._service.commands.personalities())
         if asked.personality is not None and asked.personality not in known:
             message = f"personality must be one of {', '.join(known[1:])}, or empty."
-            raise BadInputError(message, param="personality", code="invalid_value")
+            raise BadInputError(message, param="personality", code="unprocessable")
         return wanted
