@@ -5,6 +5,8 @@ A refused body names the place in `param`, and the text says what is allowed the
 
 from __future__ import annotations
 
+import atexit
+import gc
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -15,6 +17,9 @@ from msgspec import Meta
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SESSION_ID_PATTERN
+
+# msgspec 0.22 crashes at times when the interpreter collects Struct types at its exit. Frozen objects are not collected.
+atexit.register(gc.freeze)
 
 JsonSchema: TypeAlias = dict[str, Any]
 T = TypeVar("T")
