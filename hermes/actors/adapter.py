@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from loguru import logger
 
@@ -18,7 +17,7 @@ from hermes.actors.kernel.ref import ActorDeadError
 from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import PlatformError
 from hermes.domain.read.views import ActorView
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.chat import ChatAdapter, ChatIntake
 from hermes.ports.given import Clock
 

@@ -8,7 +8,6 @@ restarting loses none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from loguru import logger
@@ -62,6 +61,7 @@ from hermes.domain.session.protocol import AnnounceStop, Begin, Recover
 from hermes.domain.session.state import Session, is_pending
 from hermes.domain.session.transaction import restorations
 from hermes.domain.submission import Submission
+from hermes.domain.values import replace
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
 from hermes.ports.hub import Hub

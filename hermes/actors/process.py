@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from loguru import logger
@@ -33,7 +32,7 @@ from hermes.domain.process.process import Chunk, Handle, Lost, ProcessEnd, Proce
 from hermes.domain.process.process_record import Heartbeat, ProcessRecord
 from hermes.domain.process.staleness import how_ended
 from hermes.domain.process.state import ProcessRow, ended, lost, with_handle, with_heartbeat, with_record
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.processes import ProcessHost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
 from hermes.system.random_id import new_marker

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from loguru import logger
@@ -29,7 +28,7 @@ from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.process.state import ProcessRow, row_of, summary, with_record
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.state import Session
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.processes import ProcessHost, ProcessOrder
 from hermes.ports.supervision import Park, RestartPolicy
 

@@ -7,7 +7,6 @@ itself. The base class writes, stashes, retries and loads.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from loguru import logger
 
@@ -53,6 +52,7 @@ from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.session.transaction import operations_of
 from hermes.domain.session.turn_stop import DELETED
 from hermes.domain.submission import Submission
+from hermes.domain.values import replace
 from hermes.system.crash_point import reach
 
 _NOTHING_INTERRUPTED = Recover()  # open work was handed over by another session
@@ -147,8 +147,8 @@ class SessionActor(JournaledActor[Post, Step]):
             self._perform(post, result)
             return
         if self.stage is LifecycleStage.NEW:
-            result.records = (*self._opening, *result.records)
-            result.bind = result.bind or result.session.key
+            records, bind = (*self._opening, *result.records), result.bind or result.session.key
+            result = replace(result, records=records, bind=bind)
         followups = services.was_reset.outgoing(self._session.id, event) if isinstance(event, ResetSession) else ()
         self.persist(post, result, (*operations_of(result, self.journal.epoch), *self._alongside, *followups))
 

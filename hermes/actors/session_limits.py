@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeAlias
 
 from hermes.actors.session_mail import ApproverPlaces, Granted, Revoked
@@ -10,6 +9,7 @@ from hermes.domain.access import approver_chat
 from hermes.domain.access.grants import PREFIX, rules_in
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.values import replace
 
 SharedFact: TypeAlias = Granted | Revoked | ApproverPlaces
 

@@ -6,10 +6,8 @@ nothing, so only a token budget limits it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.usage import Price, Usage
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 MILLION = 1_000_000
 

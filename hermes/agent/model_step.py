@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,7 +29,7 @@ from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
 from hermes.domain.session.note import step_limit
 from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.agent import Model, ModelRequest
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
@@ -19,7 +18,7 @@ from hermes.agent.client_tools import ALL, ClientTools
 from hermes.domain.access.question import is_long, whole_question
 from hermes.domain.access.role import Role
 from hermes.domain.tool_call import Call, Verdict
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.domain.visible_text import visible
 from hermes.tools.clarify import CLARIFY
 from hermes.tools.tool import ToolContext

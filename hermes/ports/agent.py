@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from hermes.domain.ids import SessionId
@@ -18,7 +17,7 @@ from hermes.domain.session.jobs import (
     ToolReport,
 )
 from hermes.domain.usage import Usage
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

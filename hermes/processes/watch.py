@@ -7,10 +7,9 @@ watched, and a notice is sent when it ends. A breaker limits the notices of all 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.processes.command_output import plain_text
 
 BETWEEN_S: Final = 15.0

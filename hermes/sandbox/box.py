@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from hermes.domain.process.box import Box, ToolUser
+from hermes.domain.values import replace
 from hermes.sandbox.options import options
 from hermes.sandbox.plan import SandboxIdentity, SandboxPlan
 

@@ -10,14 +10,13 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from loguru import logger
 
 from hermes.domain.process.box import Box
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 _BOX: Final = "box-"
 _KEEPERS: Final = 3  # bubblewrap's monitor and init, and the keeper

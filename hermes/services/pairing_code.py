@@ -12,13 +12,13 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
 from hermes.domain.access.role import Role
 from hermes.domain.source import Place
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without 0 and O, 1 and I
 CODE_CHARS = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, cast
 
 from hermes.actors.commit import store
@@ -62,6 +61,7 @@ from hermes.domain.source import Place, Source
 from hermes.domain.submission import Handling, Receipt, Seen, Submission
 from hermes.domain.tool_call import client_calls
 from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.values import replace
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Journal, Transaction

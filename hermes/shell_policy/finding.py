@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Self
 
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.shell_policy.bash.simple_command import SimpleCommand
 from hermes.shell_policy.bash.syntax import UNKNOWN
 from hermes.shell_policy.protected_path import LookupContext, PathKind, absolute, kinds_of

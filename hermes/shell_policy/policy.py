@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.values import replace
 from hermes.domain.visible_text import hidden_characters
 from hermes.shell_policy.bash.command_line import CommandLine, parse_command_line
 from hermes.shell_policy.bash.simple_command import SimpleCommand

@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -29,7 +28,7 @@ from hermes.domain.errors import (
     StorageFullError,
 )
 from hermes.domain.ids import Epoch
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.keys import LATER, META, TABLES

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import assert_never
 
 from loguru import logger
@@ -46,6 +45,7 @@ from hermes.domain.operations import (
 from hermes.domain.outbox_message import DeliveredMessage
 from hermes.domain.records import BadRecord
 from hermes.domain.submission import Seen
+from hermes.domain.values import replace
 from hermes.ports.storage import Transaction
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError

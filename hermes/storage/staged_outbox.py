@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Cancel, Enqueue, MarkDelivered, RecordDelivery
 from hermes.domain.outbox_message import DeliveredMessage, OutboxMessage
+from hermes.domain.values import replace
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
 from hermes.storage.keys import OUTBOX, SENT, text_key

@@ -6,11 +6,10 @@ or force the exit. `step` drives the shutdown itself. The root actor feeds it ev
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum, auto
 from typing import Final, TypeAlias, assert_never
 
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 EXIT_STORAGE: Final = 74
 LAST_WORDS_S: Final = 1.0  # minimum time for delivering the answers of the last turns

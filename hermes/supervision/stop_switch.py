@@ -7,12 +7,12 @@ ended. A request that is accepted goes to the root as a message.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from loguru import logger
 
 from hermes.domain.errors import BadInputError, StorageFailedError
 from hermes.domain.session.reason import with_person
+from hermes.domain.values import replace
 from hermes.supervision.shutdown import Admission, PendingStop, StopRequest, StopTrigger, admit
 from hermes.supervision.watchdog import exit_interrupted
 

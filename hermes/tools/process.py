@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from loguru import logger
@@ -20,7 +19,7 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.process.process import Chunk
 from hermes.domain.process.process_record import ProcessView
 from hermes.domain.tool_call import Gate, Verdict
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessOrder
 from hermes.processes.child import is_bash, limit_commands
 from hermes.processes.command_output import plain_text

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,7 +19,7 @@ from hermes.domain.access.api_key import is_named_key, surface_of
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
 from hermes.domain.tool_call import Effect, Gate
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.tools.schema import ArgumentError, check_arguments
 from hermes.tools.terminal.output import OutputLimits, Redact, fit
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult

@@ -9,7 +9,6 @@ prompts are dropped (distrust.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any, Final, get_args
 
@@ -21,7 +20,7 @@ from hermes.domain.read.reader import Reader
 from hermes.domain.records import AuthorityDropped, BadRecord, LogEntry, Record, SessionStarted, Suspended
 from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.session.state_fold import evolve, replay
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.upkeep.distrust import IMPORTED, without_system_messages
 from hermes.upkeep.portable import Exported, starts_with, type_hints
 

@@ -14,11 +14,11 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Self, TypeAlias
 
+from hermes.domain.values import replace
 from hermes.system.durable_file import sync_directory
 from hermes.upkeep import seal
 from hermes.upkeep.manifest import ArchiveEntry, BackupError, EntryKind, Manifest, points_inside

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from hermes.domain.operations import Append, Cancel, PutFact
 from hermes.domain.records import AuthorityDropped, LogEntry, Record, Suspended
 from hermes.domain.session.state import Session, is_pending
 from hermes.domain.session.state_fold import evolve
+from hermes.domain.values import replace
 from hermes.ports.storage import Transaction
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import replace
 
 from hermes.actors.commit import look_up, store
 from hermes.actors.delivery.preview import CURSOR
@@ -25,6 +24,7 @@ from hermes.domain.operations import Cancel, Enqueue, MarkDelivered, Operation, 
 from hermes.domain.outbox import last_words
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage, TurnEnd
 from hermes.domain.source import Source
+from hermes.domain.values import replace
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
 from hermes.ports.storage import Journal, Transaction

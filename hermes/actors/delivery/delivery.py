@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -36,6 +35,7 @@ from hermes.domain.events import TurnAnswered, TurnGaveUp
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.read.views import ActorView
+from hermes.domain.values import replace
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Event, Notice, TextDelta, TextReset
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 CURSOR = " ▌"  # more is coming
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from loguru import logger
 
@@ -29,6 +28,7 @@ from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Seen, Submission
+from hermes.domain.values import replace
 from hermes.ports.chat import Abilities, ChatIntake, Foreign, ForeignKind, Inbound, Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions

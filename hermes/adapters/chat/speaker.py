@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hermes.domain.fence import fenced
 from hermes.domain.source import ChatContext
+from hermes.domain.values import replace
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 
 _NAME_MAX_CHARS = 40

@@ -18,7 +18,7 @@ from msgspec import Meta
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SESSION_ID_PATTERN
 
-# msgspec 0.22 crashes at times when the interpreter collects Struct types at its exit. Frozen objects are not collected.
+# msgspec 0.22 crashes at times when the interpreter collects Struct types at its exit. Frozen ones are not collected.
 atexit.register(gc.freeze)
 
 JsonSchema: TypeAlias = dict[str, Any]

@@ -8,7 +8,6 @@ person: it contains the open question, and the turn stays open.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 from aiohttp import web
 
@@ -31,6 +30,7 @@ from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import SessionId
 from hermes.domain.submission import Receipt, Submission
 from hermes.domain.usage import Usage
+from hermes.domain.values import replace
 from hermes.services.commands.registry import Parsed
 from hermes.services.side_completion import SideCompletion
 from hermes.system.crash_point import reach

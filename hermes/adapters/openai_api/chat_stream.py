@@ -5,14 +5,13 @@ Every event is a chunk, because client libraries parse each as one. Chunks witho
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.adapters.http.event_stream import EventStream
 from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.turns import turn_event
 from hermes.adapters.openai_api.turns.turn_event import Shown
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAsked, ReasoningDelta, SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.values import replace
 
 
 class ChatStream:

@@ -8,7 +8,6 @@ of its message.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from loguru import logger
 
@@ -18,6 +17,7 @@ from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.domain.access.api_key import PLATFORM_PREFIX
 from hermes.domain.errors import HermesError
 from hermes.domain.submission import Receipt, Submission
+from hermes.domain.values import replace
 from hermes.services.commands.registry import Parsed, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 

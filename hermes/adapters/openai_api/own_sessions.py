@@ -5,8 +5,6 @@ Every method checks, so that no route can forget it. Sessions of others are repo
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.adapters.http.key_scope import CALLER
 from hermes.adapters.http.problem import refusal
 from hermes.domain.access.api_key import ApiKey
@@ -23,6 +21,7 @@ from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, Tu
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
 from hermes.domain.submission import Receipt, Seen, Submission
+from hermes.domain.values import replace
 from hermes.ports.sessions import Sessions
 
 _PAGE = 200

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -19,7 +18,7 @@ from hermes.adapters.slack.failure import delivery_error
 from hermes.domain.errors import DeliveryError
 from hermes.domain.ids import InboundKey
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.chat import Inbound
 
 EPHEMERAL = "ephemeral"  # placeholder for the unknown id of such a message

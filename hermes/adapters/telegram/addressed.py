@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.chat.utf16 import between
 from hermes.adapters.telegram.forward import is_forward
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.services.commands.registry import Parsed, Unknown, parse
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.update import album_of
 from hermes.domain.ids import InboundKey
 from hermes.domain.source import Place
+from hermes.domain.values import replace
 from hermes.ports.chat import Inbound
 
 

@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -28,6 +27,7 @@ from hermes.adapters.telegram.api_client import TelegramClient
 from hermes.adapters.telegram.failure import explain
 from hermes.adapters.telegram.update import NAME, has_file, inbound_of, is_urgent, key_of, moved_by
 from hermes.domain.errors import PlatformError
+from hermes.domain.values import replace
 from hermes.ports.chat import ChatIntake, Inbound
 
 ALBUM_S = 0.8  # wait for the rest of an album

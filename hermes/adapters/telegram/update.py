@@ -7,7 +7,6 @@ an album are separate updates and one message.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
@@ -23,6 +22,7 @@ from hermes.adapters.telegram.forward import forward_of, is_forward
 from hermes.adapters.telegram.keyboard import pressed
 from hermes.domain.ids import InboundKey
 from hermes.domain.source import Place
+from hermes.domain.values import replace
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.services.commands.registry import parse
 

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, nullcontext
-from dataclasses import replace
 
 from loguru import logger
 
@@ -23,7 +22,7 @@ from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
 from hermes.domain.reasoning import Reasoning
 from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.agent import (
     Model,
     ModelDone,

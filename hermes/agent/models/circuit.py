@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.backoff import backoff_s
 from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.values import replace
 from hermes.ports.given import Clock
 
 OPENS_AFTER = 8  # failures in a row

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from hermes.agent.models.failure import address_of, with_near_names, with_remedy
 from hermes.agent.models.key_pool import ApiKey, KeyPool
 from hermes.agent.models.wire import Wire
 from hermes.domain.errors import ModelError
+from hermes.domain.values import replace
 from hermes.ports.agent import Model, ModelChunk, ModelReasoning, ModelRequest, ModelText
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from hermes.domain.errors import ModelError
 from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
+from hermes.domain.values import replace
 
 PROVIDER_TEXT_MAX = 300  # characters of the provider's text
 

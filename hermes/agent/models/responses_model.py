@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hermes.agent.models.completion import mapping
@@ -24,6 +23,7 @@ from hermes.agent.models.responses_answer import StreamedResponse
 from hermes.agent.models.responses_request import responses_body
 from hermes.domain.errors import ModelError
 from hermes.domain.provider import Provider
+from hermes.domain.values import replace
 from hermes.ports.agent import Model, ModelChunk, ModelReasoning, ModelRequest, ModelText
 
 if TYPE_CHECKING:

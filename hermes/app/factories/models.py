@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hermes.agent.models.catalog import make_model
 from hermes.agent.models.key_pool import ApiKey
@@ -18,6 +17,7 @@ from hermes.config.secret import Secret
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
 from hermes.domain.provider import Provider, WireProtocol, split_choice
+from hermes.domain.values import replace
 from hermes.ports.agent import Model
 from hermes.system.clock import wall
 

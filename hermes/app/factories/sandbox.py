@@ -6,7 +6,6 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from loguru import logger
 from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
+from hermes.domain.values import replace
 
 if TYPE_CHECKING:
     from hermes.ports.processes import NetworkedProcesses

@@ -9,7 +9,6 @@ import json
 import re
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -28,7 +27,7 @@ from hermes.cli.chat.fact import (
 from hermes.cli.client import AdminError, LostError, session_path
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.ids import RUN, SessionId, TurnId, TurnToken
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping

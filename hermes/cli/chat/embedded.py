@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from hermes.domain.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hermes.adapters.slack.manifest import SCOPES
 from hermes.cli.setup.platform_check import HELLO, BadTokenError, PlatformSetup, Token, UnreachableError, call
+from hermes.domain.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.app.factories.slack import Tokens, tokens_in
 from hermes.cli.setup.slack_check import slack_team
 from hermes.domain.errors import HermesError
+from hermes.domain.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

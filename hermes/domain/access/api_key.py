@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
 from hermes.domain.session.state import Session
 from hermes.domain.usage import Usage
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 PLATFORM_PREFIX: Final = "key-"  # of the platform that conversations of a named key are on
 KEY_ROLES: Final = (Role.USER, Role.GUEST)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hermes.domain.source import Place
+from hermes.domain.values import replace
 
 PREFIX = "chat.home."  # how the names of the facts begin
 

@@ -6,11 +6,9 @@ sample of a daemon shows no CPU activity, since earlier usage is not known.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.process.process import EndReason, Handle, Lost, ProcessEnd, ProcessSample
 from hermes.domain.process.process_record import ProcessRecord, ProcessView
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 KNOWN_AFTER = 2  # heartbeats: one alone does not show whether it works
 CPU_FLOOR = 0.02  # of one core, over a heartbeat: an idle server stays below

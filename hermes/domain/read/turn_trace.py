@@ -7,7 +7,6 @@ without an explanation, interruptions, turns that are open for long, and message
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hermes.domain.ids import InboundKey, TurnId
@@ -41,6 +40,7 @@ from hermes.domain.session.turn_role import answered_by, who_said
 from hermes.domain.tool_call import Call, CallOutcome
 from hermes.domain.turn_failure import FailureKind
 from hermes.domain.usage import Usage
+from hermes.domain.values import replace
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)
 _SUMMARY = "summary"

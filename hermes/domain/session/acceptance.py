@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hermes.domain.access.permission import may_answer, needs_approver, rules_of
 from hermes.domain.access.question import SHOW, waiting_call
@@ -33,6 +32,7 @@ from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.session.turn_stop import stop_current
 from hermes.domain.submission import Busy, Handling, Seen, Submission
 from hermes.domain.tool_call import Approval, Call
+from hermes.domain.values import replace
 
 
 def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimits) -> Step:

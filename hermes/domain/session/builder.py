@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import Event as LiveEvent
@@ -18,6 +17,7 @@ from hermes.domain.session.state_fold import evolve
 from hermes.domain.source import Place
 from hermes.domain.tool_call import CallOutcome
 from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.values import replace
 
 
 def then(before: Step, *records: Record, effects: tuple[Effect, ...] = ()) -> Step:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from hermes.domain.access.question import FOR_THE_SESSION
 from hermes.domain.message_chain import MAX_SAID, joined, text_and_calls
@@ -11,6 +10,7 @@ from hermes.domain.records import Answered, Asked, ModelReplied, ToolFinished, T
 from hermes.domain.session.state import Phase, Session, Turn
 from hermes.domain.session.turn_role import answered_by, who_wants, with_words_of
 from hermes.domain.tool_call import Approval, Call, CallState, Gate, Verdict
+from hermes.domain.values import replace
 
 
 def model_replied(session: Session, record: ModelReplied) -> Session:

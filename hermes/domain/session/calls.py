@@ -6,8 +6,6 @@ exactly one outcome before the model is asked again: its own, or one that names 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.access.permission import grants_for, is_routed, is_unasked, may_answer, needs_approver, rules_of
 from hermes.domain.access.question import (
     APPROVALS,
@@ -32,6 +30,7 @@ from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.source import Source
 from hermes.domain.tool_call import Approval, Call, CallOutcome, CallState, Verdict
+from hermes.domain.values import replace
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}

@@ -7,8 +7,6 @@ waits: longer with each failure in a row, or until the context has grown. An ove
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause
 from hermes.domain.events import Notice, SessionMoved
 from hermes.domain.ids import SessionId, TurnId
@@ -44,6 +42,7 @@ from hermes.domain.session.state import Phase, Session, announced_cause, root_of
 from hermes.domain.session.state_fold import begin, evolve
 from hermes.domain.source import Source
 from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.values import replace
 
 PAUSE_S = 600.0  # after the first automatic failure; doubles with each one in a row
 PAUSE_MAX_S = 6 * 3600.0

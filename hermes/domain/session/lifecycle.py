@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from hermes.domain.cause import EndCause, StopCause
@@ -15,6 +15,7 @@ from hermes.domain.session.reason import with_person
 from hermes.domain.session.state import Phase, Preferences, Session, is_pending
 from hermes.domain.session.turn_stop import cancellation
 from hermes.domain.tool_call import CallOutcome
+from hermes.domain.values import replace
 
 _PREFERENCES = tuple(field.name for field in fields(Preferences))
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from hermes.domain.session import acceptance, calls, compression, lifecycle, model_call, recovery, turn_stop
@@ -43,6 +42,7 @@ from hermes.domain.session.state import Phase, Session, is_open
 from hermes.domain.session.transaction import Due, complete, never_due
 from hermes.domain.submission import Submission
 from hermes.domain.tool_call import CallState
+from hermes.domain.values import replace
 
 _LIMITS = TurnLimits()
 _E = TypeVar("_E")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.cause import CompressionEnd, HoldCause, InterruptionCause, SuspendCause
 from hermes.domain.end_cause import was_compressed
 from hermes.domain.records import Resumed, Suspended, TurnInterrupted
@@ -21,6 +19,7 @@ from hermes.domain.session.builder import (
 from hermes.domain.session.protocol import Recover, Resume, Step, Suspend, TurnLimits
 from hermes.domain.session.reason import interruption_reason
 from hermes.domain.session.state import Phase, Session, Turn, announced_cause, interruption_cause, is_open
+from hermes.domain.values import replace
 
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
 

@@ -6,7 +6,6 @@ That is done when they are handled, not when they arrive: the transcript may hav
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 
 from hermes.domain.access.role import Role, lowest
@@ -22,6 +21,7 @@ from hermes.domain.session.state import Session, Turn
 from hermes.domain.source import Source
 from hermes.domain.submission import Submission
 from hermes.domain.tool_call import Call, CallState
+from hermes.domain.values import replace
 
 
 class TooFarBackError(BadInputError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from hermes.domain.cause import EndCause, InterruptionCause
@@ -46,6 +45,7 @@ from hermes.domain.session import call_fold, turn_fold
 from hermes.domain.session.call_fold import with_phase_of_calls
 from hermes.domain.session.state import Phase, Preferences, Session, instructions_hash
 from hermes.domain.source import Source
+from hermes.domain.values import replace
 
 
 def begin(session: SessionId, started: SessionStarted) -> Session:

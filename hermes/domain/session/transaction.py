@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from hermes.domain.access.grants import facts_of, granted_by
@@ -14,6 +13,7 @@ from hermes.domain.session.history_key import located_by
 from hermes.domain.session.protocol import Step, SuccessorSession
 from hermes.domain.session.state import Session, is_pending
 from hermes.domain.tally import tallies_of
+from hermes.domain.values import replace
 
 Due: TypeAlias = Callable[[Session, float], float | None]  # takes the time; returns when to check for a reset
 
@@ -25,17 +25,22 @@ def never_due(session: Session, now: float) -> float | None:  # noqa: ARG001 - t
 
 def complete(before: Session, step: Step, now: float, due: Due) -> Step:
     """Add to a step what follows from its records: outbox messages, usage, grants and due time."""
-    if step.records:
-        step.outbox = outgoing_of(before, step.records)
-        step.usage = tallies_of(step.session, step.records, before.turn)
-        step.granted = granted_by(before, step.records)
-        step.located = (*step.located, *located_by(before, step.records, now))
-        step.due = due(step.session, now)
-    if (child := step.child) is not None:
-        step.usage = [*step.usage, *tallies_of(child.session, child.records)]
-        step.child = replace(child, due=due(child.session, now))
-        step.due = due(step.session, now)
-    return step
+    child = step.child
+    if not step.records and child is None:
+        return step
+    usage = list(tallies_of(step.session, step.records, before.turn))
+    if child is not None:
+        usage += tallies_of(child.session, child.records)
+        child = replace(child, due=due(child.session, now))
+    return replace(
+        step,
+        outbox=outgoing_of(before, step.records),
+        usage=usage,
+        granted=granted_by(before, step.records),
+        located=(*step.located, *located_by(before, step.records, now)),
+        due=due(step.session, now),
+        child=child,
+    )
 
 
 def operations_of(step: Step, epoch: Epoch) -> list[Operation]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.access.role import assumed
 from hermes.domain.cause import InterruptionCause
 from hermes.domain.ids import TurnId
@@ -24,6 +22,7 @@ from hermes.domain.session.turn_role import with_words_of
 from hermes.domain.source import Place
 from hermes.domain.tool_call import CallState, Effect
 from hermes.domain.turn_failure import FailureKind
+from hermes.domain.values import replace
 
 
 def received(session: Session, record: MessageReceived) -> Session:

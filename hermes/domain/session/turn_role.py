@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.access.role import Role, assumed, lowest
 from hermes.domain.records import Answered
 from hermes.domain.session.state import Session, Turn
 from hermes.domain.source import Source
+from hermes.domain.values import replace
 
 
 def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:

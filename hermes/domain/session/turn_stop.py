@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hermes.domain.cause import CompressionEnd, StopCause
 from hermes.domain.records import MarkedResumePending
 from hermes.domain.session import calls, compression
@@ -13,6 +11,7 @@ from hermes.domain.session.reason import stop_message
 from hermes.domain.session.state import Phase, Session, announced_cause, is_open
 from hermes.domain.tool_call import CallOutcome
 from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.values import replace
 
 MAX_WRITTEN = 8_000  # characters that are kept of an answer which a stop cut off
 DELETED = Failure(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
 from hermes.domain.ids import TurnId
 from hermes.domain.read.views import SessionView
+from hermes.domain.values import replace
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles

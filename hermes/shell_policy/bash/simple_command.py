@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.shell_policy.bash.expansion import static_output
 from hermes.shell_policy.bash.syntax import ANY_DEPTH, UNKNOWN, Simple
 from hermes.shell_policy.bash.wrapper import found_paths, name_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 
 from hermes.domain.access.role import Role
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.sandbox.inside_path import is_directory_inside
 from hermes.sandbox.plan import BadWorkdirError, SandboxPlan
 from hermes.sandbox.sandbox import Sandbox

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
 from hermes.domain.access.role import Role
 from hermes.domain.process.box import Box
 from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.values import replace
 from hermes.processes.child import ChildLimits, ChildProcess, spawn
 from hermes.processes.command_output import CommandOutput, LineFeed
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed

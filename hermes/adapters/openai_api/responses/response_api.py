@@ -7,7 +7,6 @@ its id.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 from aiohttp import web
 
@@ -37,6 +36,7 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.events import CallAsked
 from hermes.domain.ids import RESPONSE, SessionId, TurnToken
 from hermes.domain.submission import Receipt
+from hermes.domain.values import replace
 from hermes.ports.hub import Subscription
 from hermes.services.commands.registry import Parsed
 

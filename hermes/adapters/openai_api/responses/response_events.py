@@ -9,7 +9,6 @@ are sent only to a client that asked for them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.http.presentation import JsonObject
@@ -23,6 +22,7 @@ from hermes.adapters.openai_api.turns.turn_view import calls_of, said
 from hermes.domain.events import CallAsked, CallProgress, Notice, Steered, TextReset, TurnGaveUp
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import ModelReplied, ToolFinished, TurnFailed, TurnFinished
+from hermes.domain.values import replace
 
 _TEXT_DELTA = "response.output_text.delta"
 

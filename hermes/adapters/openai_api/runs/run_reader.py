@@ -6,7 +6,6 @@ backwards from a position, which is its cursor. Pages stay stable while new runs
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from hermes.adapters.openai_api.runs.run_object import RunObject
@@ -18,7 +17,7 @@ from hermes.domain.ids import RUN, SessionId, TurnToken
 from hermes.domain.read.views import JournalEntry
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.builder import open_turns
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.sessions import Sessions
 
 OPEN_STATUSES = ("queued", "running", "waiting_for_approval", "waiting_for_answer")

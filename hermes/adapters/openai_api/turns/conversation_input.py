@@ -7,13 +7,12 @@ session.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.http.field import encode
 from hermes.domain.message import EncodedMessage
 from hermes.domain.message_chain import INSTRUCTIVE, Chain, begin, extend
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 NO_INSTRUCTIONS = EncodedMessage(b"")
 

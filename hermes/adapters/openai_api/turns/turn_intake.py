@@ -11,7 +11,6 @@ import asyncio
 import json
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -33,7 +32,7 @@ from hermes.domain.records import TurnFailed
 from hermes.domain.source import Source
 from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.domain.turn_failure import FailureKind
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 
 RETRY_HEADER = "x-stainless-retry-count"  # how often the client library has repeated the request
 REPEATED_WITHIN_S = 60.0  # after the end of the first try

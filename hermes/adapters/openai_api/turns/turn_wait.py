@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -21,6 +20,7 @@ from hermes.domain.errors import HermesError, StoppingError
 from hermes.domain.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import SessionId, inbound_of
 from hermes.domain.submission import Receipt, Submission
+from hermes.domain.values import replace
 
 
 def only_once(submission: Submission, key: str | None, scope: str) -> Submission:

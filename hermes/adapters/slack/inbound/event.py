@@ -8,7 +8,7 @@ goes there, and messages in it continue the conversation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
@@ -19,7 +19,7 @@ from hermes.adapters.slack.inbound.message_text import mentioned, mentions, read
 from hermes.adapters.slack.outbound.blocks import pressed
 from hermes.adapters.slack.workspace import SlackIdentity
 from hermes.domain.ids import InboundKey
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.services.commands.registry import parse
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -27,6 +26,7 @@ from hermes.adapters.slack.inbound.thread import Threads
 from hermes.adapters.slack.names import UserNames
 from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.workspace import SlackClient, Workspace
+from hermes.domain.values import replace
 from hermes.ports.chat import ChatIntake, Inbound
 from hermes.system import clock as wall_clock
 
