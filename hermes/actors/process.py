@@ -348,7 +348,9 @@ class ProcessActor(JournaledActor[_StoreRecord, ProcessRecord]):
                     session=row.record.session,
                     text=self._services.redact(late_notice(row.record, row.view)),
                 )
-                self._services.courier.announce(announcement, lambda error: self.tell_self(_NoticeSent(error=error)))
+                self._services.notice_sender.announce(
+                    announcement, lambda error: self.tell_self(_NoticeSent(error=error))
+                )
             case _NoticeSent():
                 wait_s, problem = self._retry_s, message.error
                 logger.info(
@@ -360,7 +362,7 @@ class ProcessActor(JournaledActor[_StoreRecord, ProcessRecord]):
     def _send(self, what: str, text: str, then: Callable[[HermesError | None], None]) -> None:
         services = self._services
         submission = notice_submission(self._row.record, what, services.redact(text), services.new_turn())
-        services.courier.send(submission, then)
+        services.notice_sender.send(submission, then)
 
     # ------------------------------------------------------------ threads
 

@@ -84,7 +84,7 @@ class ProcessRegistry:
         return process in self._hearing
 
     def give_up(self, process: str, future: LoopFuture) -> None:
-        """Whoever waited for its end does so no longer."""
+        """Stop waiting for the end of a process."""
         waiting = self._waiting.get(process, [])
         if future in waiting:
             waiting.remove(future)

@@ -125,7 +125,7 @@ class NoticeLimit:
 class ProcessServices:
     host: ProcessHost
     threads: HostThreads
-    courier: NoticeSender
+    notice_sender: NoticeSender
     board: ProcessRegistry
     journal: Journal
     clock: Clock

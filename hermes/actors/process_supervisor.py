@@ -37,7 +37,7 @@ Ports: TypeAlias = dict[str, tuple[int, ...]]
 
 KEEP_ENDED_S = 3600.0
 KEEP_ENDED = 64  # and no more of them than that
-PORTS_EVERY = 6  # looks: they are dear
+PORTS_EVERY = 6  # heartbeats: reading the ports is expensive
 PARKED_S = 60.0  # an actor that keeps crashing is tried again after that
 FORGET_AT_ONCE = 8
 
@@ -222,8 +222,8 @@ class ProcessSupervisor(LoopActor):
         else:
             return ""
         return (
-            f"nothing was started: {most} background processes may run for {whose} (processes.{which}), and so many "
-            "do; end one that is not needed any more first (`hermes ps --running` lists those of all conversations)"
+            f"nothing was started: {most} background processes may run for {whose} (processes.{which}); "
+            "end one that is not needed any more (`hermes ps --running` lists those of all conversations)"
         )
 
     def _launch(self, noted: _Noted) -> None:
@@ -298,9 +298,9 @@ class ProcessSupervisor(LoopActor):
             return
         handles = [row.handle for row in rows if row.handle is not None]
         often = self._beats % PORTS_EVERY == 0
-        dear = [row.handle for row in rows if row.handle is not None and (often or row.heartbeats < PORTS_EVERY)]
+        scanned = [row.handle for row in rows if row.handle is not None and (often or row.heartbeats < PORTS_EVERY)]
         host = self._services.host
-        self._in_thread(lambda: _scan(host, handles, dear), lambda found, error: error or found)
+        self._in_thread(lambda: _scan(host, handles, scanned), lambda found, error: error or found)
 
     def _forward_samples(self, scan: _Scan) -> None:
         for process, sample in scan.samples.items():
@@ -378,9 +378,9 @@ def _is_there(reader: Reader, session: SessionId) -> bool:
         return True
 
 
-def _scan(host: ProcessHost, handles: list[Handle], dear: list[Handle]) -> _Scan:
+def _scan(host: ProcessHost, handles: list[Handle], scanned: list[Handle]) -> _Scan:
     """Blocking."""
-    return _Scan(samples=host.look_all(handles), ports=host.ports(dear) if dear else {})
+    return _Scan(samples=host.look_all(handles), ports=host.ports(scanned) if scanned else {})
 
 
 def _log_error(error: HermesError | None) -> None:

@@ -1,7 +1,7 @@
 """Scan of a text for known prompt injection patterns, before it becomes part of a prompt. Pure.
 
 It finds hidden characters, hidden markup, commands that exfiltrate secrets and common phrases. It does not find every
-attack: a text that passes is not thereby trusted.
+attack: a text that passes is still not trusted.
 """
 
 from __future__ import annotations

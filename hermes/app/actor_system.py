@@ -125,7 +125,7 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
         outbox=outbox,
         chat=ChatServices(platforms=names, pairing=pairing, homes=homes, outbox=outbox, clock=clock),
         notices=notices,
-        courier=NoticeSender(sessions.submit, notices.announce),
+        notice_sender=NoticeSender(sessions.submit, notices.announce),
         after_reset=AfterReset(
             journal=journal, end_process=partial(processes.end, why=RESET), tell=partial(_tell_left, homes)
         ),
@@ -146,7 +146,7 @@ class ActorSystem:
     outbox: OutboxService
     chat: ChatServices
     notices: NoticeService
-    courier: NoticeSender
+    notice_sender: NoticeSender
     after_reset: AfterReset
     root: ActorRef[RootActor] | None = None
     _boot_loop: bool = False
@@ -199,7 +199,7 @@ class ActorSystem:
     async def close(self) -> None:
         """Cancel what services do in the background. Called when the actors have ended."""
         await self.after_reset.close()
-        await self.courier.close()
+        await self.notice_sender.close()
 
     # ------------------------------------------------------------ settings
 
@@ -273,7 +273,7 @@ class ActorSystem:
         services = ProcessServices(
             host=ports.host,
             threads=ports.threads,
-            courier=self.courier,
+            notice_sender=self.notice_sender,
             board=ports.registry,
             journal=ports.journal,
             clock=ports.clock,

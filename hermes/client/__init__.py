@@ -5,7 +5,7 @@ from hermes.client.hermes_client import HermesClient
 from hermes.client.values import (
     ChatAnswer,
     ChatPart,
-    Hit,
+    FoundMessage,
     OpenQuestion,
     Page,
     RunState,
@@ -20,8 +20,8 @@ __all__ = [
     "ChatAnswer",
     "ChatPart",
     "ConnectionFailedError",
+    "FoundMessage",
     "HermesClient",
-    "Hit",
     "OpenQuestion",
     "Page",
     "RunState",

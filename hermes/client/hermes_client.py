@@ -21,7 +21,7 @@ from hermes.client.connection_pool import ConnectionPool, StreamOverError
 from hermes.client.values import (
     ChatAnswer,
     ChatPart,
-    Hit,
+    FoundMessage,
     OpenQuestion,
     Page,
     RunState,
@@ -183,9 +183,9 @@ class HermesClient:
     async def delete_session(self, session: str) -> None:
         await self._pool.call("DELETE", f"/api/sessions/{quote(session)}")
 
-    async def search(self, words: str, **filters: Any) -> list[Hit]:
+    async def search(self, words: str, **filters: Any) -> list[FoundMessage]:
         body = await self._pool.call("GET", "/api/search", params=_given(q=words, **filters))
-        return [Hit.read(each) for each in body["hits"]]
+        return [FoundMessage.read(each) for each in body["hits"]]
 
     # ------------------------------------------------------------ files
 

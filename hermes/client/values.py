@@ -147,7 +147,7 @@ class UploadedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class FoundMessage:
     """Result of a search: one message."""
 
     session_id: str
@@ -158,7 +158,7 @@ class Hit:
     title: str
 
     @classmethod
-    def read(cls, body: JsonObject) -> Hit:
+    def read(cls, body: JsonObject) -> FoundMessage:
         return cls(**{name: body[name] for name in ("session_id", "seq", "at", "role", "snippet", "title")})
 
 

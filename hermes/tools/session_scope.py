@@ -17,7 +17,7 @@ _FIRST = 50  # hits or sessions in the first query; each further query asks for 
 _LAST = 3_200
 
 
-class Search(Protocol):
+class ScopedSearch(Protocol):
     def __call__(
         self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
     ) -> Awaitable[Findings]: ...
@@ -31,7 +31,9 @@ Heads: TypeAlias = Callable[[Iterable[SessionId]], Awaitable[Mapping[SessionId, 
 
 
 class Scope:
-    def __init__(self, here: SessionId, role: Role, by: str, *, search: Search, recent: Recent, heads: Heads) -> None:
+    def __init__(
+        self, here: SessionId, role: Role, by: str, *, search: ScopedSearch, recent: Recent, heads: Heads
+    ) -> None:
         self._here = here
         self._role = role  # of the turn
         self._by = by  # whose turn it is

@@ -21,7 +21,7 @@ from hermes.domain.session.state import Session
 from hermes.domain.tool_call import Effect
 from hermes.ports.search import Findings, Found, IndexProgress
 from hermes.system.random_id import new_marker
-from hermes.tools.session_scope import Heads, Recent, Scope, Search
+from hermes.tools.session_scope import Heads, Recent, Scope, ScopedSearch
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
 AROUND_HIT = 2  # messages shown before and after each hit
@@ -42,7 +42,7 @@ class Messages(Protocol):
 
 def session_search_tool(
     *,
-    search: Search,
+    search: ScopedSearch,
     messages: Messages,
     recent: Recent,
     heads: Heads,

@@ -16,7 +16,7 @@ from hermes.agent.ledger import Ledger
 from hermes.agent.model_step import ModelStep, ThinkingSettings
 from hermes.agent.models.catalog import make_model
 from hermes.agent.models.chain import ModelChain
-from hermes.agent.models.key_pool import ApiKey
+from hermes.agent.models.key_pool import ProviderKey
 from hermes.agent.models.model_set import ModelSet, ModelTerms
 from hermes.agent.models.slots import Slots
 from hermes.agent.runner import AgentRunner
@@ -171,7 +171,7 @@ async def workshop() -> SmallWorkshop:
 
 
 def endpoint_model(provider: Provider, base_url: str, *, name: str, key: str | None = None, **changes: Any) -> Model:
-    keys = [ApiKey(value=key, source="TEST_KEY")] if key else []
+    keys = [ProviderKey(value=key, source="TEST_KEY")] if key else []
     fields: dict[str, Any] = {"clock": time.time, "keys": keys}
     return make_model(provider, name=name, base_url=base_url, **(fields | changes))
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from hermes.cli.commands.backup import LEFT_OUT, STEPS
+from hermes.cli.upkeep.backup import LEFT_OUT, STEPS
 from hermes.config.home import Home
 from hermes.upkeep.manifest import LeftOutReason
 from hermes.upkeep.next_step import StepCode

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes.cli.doctor.finding import Finding, Status
+from hermes.cli.doctor.finding import CheckResult, Status
 from hermes.cli.doctor.live_checks import daemon_findings
 from hermes.cli.doctor.machine_checks import clock_finding, disk_finding, python_finding
 from hermes.cli.main import main
@@ -124,7 +124,7 @@ def test_tokens_of_platforms_are_checked_there(
     assert "wrong-token" not in json.dumps(found)
 
 
-def _statuses(*findings: Finding) -> list[Status]:
+def _statuses(*findings: CheckResult) -> list[Status]:
     return [each.status for each in findings]
 
 

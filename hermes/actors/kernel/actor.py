@@ -163,7 +163,7 @@ class LoopActor(pykka.Actor):
         """Return the current message's reply, to settle later. If it is open at the actor's end, it fails."""
         if self.__current is None or self.__current.reply_to is None:
             raise RuntimeError(
-                f"{self} has nobody to answer: only an asked message's reply can be deferred, and once"
+                f"{self} has no caller to answer: only an asked message's reply can be deferred, and once"
             )
         reply = self.__current.reply_to
         self.__current = None

@@ -33,7 +33,7 @@ class SteerRequest(Fields):
     text: FilledText
 
 
-class StopRequest(Fields):
+class StopBody(Fields):
     reason: Title | None = None
 
 
@@ -90,7 +90,7 @@ class SessionWishes:
         return json_response(body, status=202)
 
     async def stop(self, request: web.Request) -> web.Response:
-        asked = await self._service.read_optional(request, StopRequest)
+        asked = await self._service.read_optional(request, StopBody)
         reason = asked.reason or STOPPED_BY_REQUEST
         return _session_answer(
             request, await self._service.sessions.stop_turn(parameter.session_in_path(request), reason)

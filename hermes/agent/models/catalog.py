@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from hermes.agent.models.chat_wire import ChatWire
 from hermes.agent.models.endpoint_model import EndpointModel
-from hermes.agent.models.key_pool import ApiKey, KeyPool
-from hermes.agent.models.messages_wire import MessagesWire
-from hermes.agent.models.responses_model import ResponsesModel
-from hermes.agent.models.wire import Wire
+from hermes.agent.models.key_pool import KeyPool, ProviderKey
+from hermes.agent.models.protocols.chat_wire import ChatWire
+from hermes.agent.models.protocols.messages_wire import MessagesWire
+from hermes.agent.models.protocols.responses_model import ResponsesModel
+from hermes.agent.models.protocols.wire import Wire
 from hermes.domain.errors import ConfigError
 from hermes.domain.provider import Provider, WireProtocol
 from hermes.ports.agent import Model
@@ -24,7 +24,7 @@ def make_model(
     clock: Clock,
     base_url: str = "",
     protocol: WireProtocol | None = None,
-    keys: Sequence[ApiKey] = (),
+    keys: Sequence[ProviderKey] = (),
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
 ) -> Model:
@@ -55,7 +55,7 @@ def make_model(
     )
 
 
-def _check(base_url: str, name: str, keys: Sequence[ApiKey]) -> None:
+def _check(base_url: str, name: str, keys: Sequence[ProviderKey]) -> None:
     if not name:
         raise ConfigError("model.name: set the name of the endpoint's model")
     try:

@@ -16,7 +16,7 @@ from loguru import logger
 from hermes.agent.models.circuit import CircuitBreaker
 from hermes.agent.models.failure import failure, malformed
 from hermes.agent.models.health import ModelHealth
-from hermes.agent.models.reasoning import ReasoningFilter
+from hermes.agent.models.protocols.reasoning import ReasoningFilter
 from hermes.agent.models.retry import OUTAGE, next_delay, outage_delay
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError

@@ -17,14 +17,14 @@ import aiohttp
 
 from hermes import __version__
 from hermes.agent.models.failure import address_of, from_status, from_transport, malformed
-from hermes.agent.models.sse import EventDecoder
+from hermes.agent.models.protocols.sse import EventDecoder
 from hermes.domain.errors import ModelError
 from hermes.system.proxy_environment import proxy_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes.agent.models.wire import StreamedAnswer
+    from hermes.agent.models.protocols.wire import StreamedAnswer
 
 AFTERMATH_S = 2.0  # for usage and the end of the stream after a complete answer
 ERROR_BODY_MAX_BYTES = 64 * 1024

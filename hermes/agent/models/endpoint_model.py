@@ -12,8 +12,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from hermes.agent.models.failure import address_of, with_near_names, with_remedy
-from hermes.agent.models.key_pool import ApiKey, KeyPool
-from hermes.agent.models.wire import Wire
+from hermes.agent.models.key_pool import KeyPool, ProviderKey
+from hermes.agent.models.protocols.wire import Wire
 from hermes.domain.errors import ModelError
 from hermes.domain.values import replace
 from hermes.ports.agent import Model, ModelChunk, ModelReasoning, ModelRequest, ModelText
@@ -90,7 +90,7 @@ class EndpointModel(Model):
             await endpoint.close()
 
     async def _call(
-        self, endpoint: Endpoint, body: bytes, name: str, key: ApiKey
+        self, endpoint: Endpoint, body: bytes, name: str, key: ProviderKey
     ) -> AsyncGenerator[ModelChunk, None]:
         answer = self._wire.answer(name, secret=key.value)
         sent = endpoint.events(self._wire.path, body, self._headers(key), answer, secret=key.value)
@@ -103,7 +103,7 @@ class EndpointModel(Model):
                     yield ModelText(text=text)
         yield answer.done()
 
-    def _headers(self, key: ApiKey) -> dict[str, str]:
+    def _headers(self, key: ProviderKey) -> dict[str, str]:
         return {**self._wire.headers, **_authorization(key.value, self._key_header)}
 
     async def _body(self, request: ModelRequest, name: str) -> bytes:

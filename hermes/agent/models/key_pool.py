@@ -14,14 +14,14 @@ _ROTATING = frozenset({FailureKind.AUTH, FailureKind.BILLING, FailureKind.RATE_L
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
+class ProviderKey:
     value: str = ""  # empty: none is needed
     source: str = ""  # variable or file that it comes from
 
 
 class KeyPool:
-    def __init__(self, keys: Sequence[ApiKey], clock: Clock) -> None:
-        self._keys = tuple(keys) or (ApiKey(),)
+    def __init__(self, keys: Sequence[ProviderKey], clock: Clock) -> None:
+        self._keys = tuple(keys) or (ProviderKey(),)
         self._clock = clock
         self._rests_until = dict.fromkeys(self._keys, 0.0)
 
@@ -29,12 +29,12 @@ class KeyPool:
     def size(self) -> int:
         return len(self._keys)
 
-    def current(self) -> ApiKey:
+    def current(self) -> ProviderKey:
         """Return the first key that does not rest; if all rest, the one that is back first."""
         now = self._clock()
         return min(self._keys, key=lambda key: max(self._rests_until[key] - now, 0.0))
 
-    def rotate(self, key: ApiKey, failure: Failure) -> bool:
+    def rotate(self, key: ProviderKey, failure: Failure) -> bool:
         """Let the key rest if the failure is about it. Return whether another key can be used now."""
         if len(self._keys) == 1 or failure.kind not in _ROTATING:
             return False

@@ -17,9 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hermes.agent.models import local_worker
-from hermes.agent.models.completion import StreamedCompletion, request_body
 from hermes.agent.models.failure import model_error
-from hermes.agent.models.sse import EVENT_MAX_BYTES
+from hermes.agent.models.protocols.completion import StreamedCompletion, request_body
+from hermes.agent.models.protocols.sse import EVENT_MAX_BYTES
 from hermes.agent.repetition import TIMES_MIN, UNIT_MAX, is_looping
 from hermes.domain.errors import ModelError
 from hermes.domain.turn_failure import Failure, FailureKind

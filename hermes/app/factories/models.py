@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermes.agent.models.catalog import make_model
-from hermes.agent.models.key_pool import ApiKey
+from hermes.agent.models.key_pool import ProviderKey
 from hermes.agent.models.local_model import CONTEXT_MAX, LocalModel
 from hermes.agent.models.model_list import ListedModel, list_models
 from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
@@ -90,14 +90,14 @@ def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Mode
     else:
         entry = model.entry or PROVIDERS["openai"]
     if variable:
-        keys: tuple[ApiKey, ...] = _revealed(((variable, Secret(environ.get(variable, "").strip())),))
+        keys: tuple[ProviderKey, ...] = _revealed(((variable, Secret(environ.get(variable, "").strip())),))
     else:
         keys = _keys(model, environ) if model.is_remote and not address else ()
     return _endpoint(model, entry, choice.model, base_url=address or model.base_url, keys=keys)
 
 
 def _endpoint(
-    model: ModelConfig, entry: Provider, name: str, *, base_url: str = "", keys: tuple[ApiKey, ...]
+    model: ModelConfig, entry: Provider, name: str, *, base_url: str = "", keys: tuple[ProviderKey, ...]
 ) -> Model:
     return make_model(
         entry,
@@ -111,14 +111,14 @@ def _endpoint(
     )
 
 
-def _keys(model: ModelConfig, environ: Mapping[str, str]) -> tuple[ApiKey, ...]:
+def _keys(model: ModelConfig, environ: Mapping[str, str]) -> tuple[ProviderKey, ...]:
     return _revealed(model.api_keys(environ))
 
 
-def _revealed(found: tuple[tuple[str, Secret], ...]) -> tuple[ApiKey, ...]:
+def _revealed(found: tuple[tuple[str, Secret], ...]) -> tuple[ProviderKey, ...]:
     for _, secret in found:
         redact(secret)
-    return tuple(ApiKey(value=secret.reveal(), source=source) for source, secret in found if secret.reveal())
+    return tuple(ProviderKey(value=secret.reveal(), source=source) for source, secret in found if secret.reveal())
 
 
 def with_choice(model: ModelConfig, choice: ModelChoice) -> ModelConfig:

@@ -48,7 +48,7 @@ from hermes.tools.files.file_tools import file_tools
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
 from hermes.tools.registry import Toolbox
 from hermes.tools.send_file import send_file_tool
-from hermes.tools.session_scope import Heads, Recent, Search
+from hermes.tools.session_scope import Heads, Recent, ScopedSearch
 from hermes.tools.session_search import Messages, session_search_tool
 from hermes.tools.terminal.output import OutputLimits
 from hermes.tools.terminal.settings import TerminalSettings
@@ -72,7 +72,7 @@ def make_turn_environment(
     home: Home,
     environ: Mapping[str, str],
     *,
-    search: Search,
+    search: ScopedSearch,
     messages: Messages,
     recent: Recent,
     heads: Heads,
@@ -112,7 +112,7 @@ def make_toolbox(
     home: Home,
     environ: Mapping[str, str],
     *,
-    search: Search,
+    search: ScopedSearch,
     messages: Messages,
     recent: Recent,
     heads: Heads,

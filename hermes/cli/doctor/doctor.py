@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from hermes.cli.doctor.finding import Check, Finding, Subject
+    from hermes.cli.doctor.finding import Check, CheckResult, Subject
     from hermes.cli.parser import Commands
 
 _COLOURS = {"ok": "32", "warning": "33", "failed": "31", "skipped": "2"}
@@ -66,7 +66,7 @@ def _subject(environ: Mapping[str, str], *, fix: bool) -> Subject:
     return Subject(home=home, environ=environ, config=config, fix=fix)
 
 
-def run_checks(subject: Subject) -> Iterator[Finding]:
+def run_checks(subject: Subject) -> Iterator[CheckResult]:
     for check in _checks():
         yield from check(subject)
 
@@ -91,7 +91,7 @@ def _checks() -> tuple[Check, ...]:
     )
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: CheckResult) -> None:
     status = f"{finding.status:<8}"
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"

@@ -1,4 +1,4 @@
-"""Finding of one check of `hermes doctor`, and what every check gets."""
+"""CheckResult of one check of `hermes doctor`, and what every check gets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     id: str  # component.subject, stable
     status: Status
     text: str
@@ -37,24 +37,24 @@ class Subject:
     fix: bool
 
 
-Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
+Check: TypeAlias = Callable[[Subject], Iterator[CheckResult]]
 
 
-def ok(name: str, text: str) -> Finding:
-    return Finding(id=name, status=Status.OK, text=text)
+def ok(name: str, text: str) -> CheckResult:
+    return CheckResult(id=name, status=Status.OK, text=text)
 
 
-def skipped(name: str, text: str) -> Finding:
-    return Finding(id=name, status=Status.SKIPPED, text=text)
+def skipped(name: str, text: str) -> CheckResult:
+    return CheckResult(id=name, status=Status.SKIPPED, text=text)
 
 
-def warning(name: str, text: str, remedy: str) -> Finding:
-    return Finding(id=name, status=Status.WARNING, text=text, remedy=remedy)
+def warning(name: str, text: str, remedy: str) -> CheckResult:
+    return CheckResult(id=name, status=Status.WARNING, text=text, remedy=remedy)
 
 
-def failed(name: str, text: str, remedy: str) -> Finding:
-    return Finding(id=name, status=Status.FAILED, text=text, remedy=remedy)
+def failed(name: str, text: str, remedy: str) -> CheckResult:
+    return CheckResult(id=name, status=Status.FAILED, text=text, remedy=remedy)
 
 
-def repaired(name: str, text: str) -> Finding:
-    return Finding(id=name, status=Status.OK, text=text, fixed=True)
+def repaired(name: str, text: str) -> CheckResult:
+    return CheckResult(id=name, status=Status.OK, text=text, fixed=True)

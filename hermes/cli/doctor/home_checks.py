@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING, cast
 
-from hermes.cli.doctor.finding import Finding, Subject, failed, ok, repaired, skipped, warning
+from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, repaired, skipped, warning
 from hermes.cli.output import count, size
 from hermes.domain.errors import ConfigError, HermesError, HomeError
 
@@ -20,7 +20,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SESSIONS = 200  # newest ones, whose rows are read
 
 
-def check_home(subject: Subject) -> Iterator[Finding]:
+def check_home(subject: Subject) -> Iterator[CheckResult]:
     from hermes.config.home import check, prepare
 
     home = subject.home
@@ -44,7 +44,7 @@ def check_home(subject: Subject) -> Iterator[Finding]:
         yield failed("home.directory", f"{error}.", "Follow the advice, then run `hermes doctor` again.")
 
 
-def check_permissions(subject: Subject) -> Iterator[Finding]:
+def check_permissions(subject: Subject) -> Iterator[CheckResult]:
     home = subject.home
     if not home.marker.exists():
         yield skipped("home.permissions", "Not checked: there is no home yet.")
@@ -68,7 +68,7 @@ def _is_open(path: Path) -> bool:
     return bool(path.stat().st_mode & unwanted)
 
 
-def check_leftovers(subject: Subject) -> Iterator[Finding]:
+def check_leftovers(subject: Subject) -> Iterator[CheckResult]:
     from hermes.config.home import holder, is_free
 
     home = subject.home
@@ -87,7 +87,7 @@ def check_leftovers(subject: Subject) -> Iterator[Finding]:
         yield repaired("home.lock", f"Removed {', '.join(path.name for path in left)} of a daemon that ended.")
 
 
-def check_config(subject: Subject) -> Iterator[Finding]:
+def check_config(subject: Subject) -> Iterator[CheckResult]:
     from hermes.cli.commands.config import cleared, doubts
     from hermes.config.home import is_free
 
@@ -110,7 +110,7 @@ def check_config(subject: Subject) -> Iterator[Finding]:
         yield ok("config.valid", f"The configuration is valid ({source}).")
 
 
-def check_store(subject: Subject) -> Iterator[Finding]:
+def check_store(subject: Subject) -> Iterator[CheckResult]:
     from hermes.storage.lmdb_reader import open_reader
 
     home = subject.home

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes import __version__
-from hermes.cli.doctor.finding import Finding, Subject, failed, ok, skipped, warning
+from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, skipped, warning
 from hermes.cli.output import one_line
 from hermes.domain.errors import ConfigError, HermesError, ModelError, NotRunningError
 
@@ -27,7 +27,7 @@ _BUILT_IN = "offline"
 # ---------------------------------------------------------------- model
 
 
-def check_model(subject: Subject) -> Iterator[Finding]:
+def check_model(subject: Subject) -> Iterator[CheckResult]:
     name = "model.endpoint"
     if (config := subject.config) is None:
         yield skipped(name, _NOT_VALID)
@@ -40,7 +40,7 @@ def check_model(subject: Subject) -> Iterator[Finding]:
         yield _model_finding(name, config, subject.environ)
 
 
-def _model_finding(name: str, config: Config, environ: Mapping[str, str]) -> Finding:
+def _model_finding(name: str, config: Config, environ: Mapping[str, str]) -> CheckResult:
     from hermes.app.factories.models import make_models
 
     try:
@@ -74,7 +74,7 @@ async def ask_once(model: Model) -> str:
 # ---------------------------------------------------------------- chat platforms
 
 
-def check_platforms(subject: Subject) -> Iterator[Finding]:
+def check_platforms(subject: Subject) -> Iterator[CheckResult]:
     from hermes.config.platforms import PLATFORMS
 
     for name in PLATFORMS:
@@ -87,7 +87,7 @@ def check_platforms(subject: Subject) -> Iterator[Finding]:
             yield _platform_finding(check, name, subject.config, subject.environ)
 
 
-def _platform_finding(check: str, name: str, config: Config, environ: Mapping[str, str]) -> Finding:
+def _platform_finding(check: str, name: str, config: Config, environ: Mapping[str, str]) -> CheckResult:
     from hermes.cli.setup.platform_check import BadTokenError, UnreachableError
     from hermes.config.platforms import PLATFORMS
 
@@ -105,7 +105,7 @@ def _platform_finding(check: str, name: str, config: Config, environ: Mapping[st
 # ---------------------------------------------------------------- daemon, service
 
 
-def check_daemon(subject: Subject) -> Iterator[Finding]:
+def check_daemon(subject: Subject) -> Iterator[CheckResult]:
     from hermes.cli.client import AdminClient
     from hermes.cli.previous_boot import last_end
 
@@ -122,7 +122,7 @@ def check_daemon(subject: Subject) -> Iterator[Finding]:
     yield from daemon_findings(info)
 
 
-def daemon_findings(info: Mapping[str, Any]) -> Iterator[Finding]:
+def daemon_findings(info: Mapping[str, Any]) -> Iterator[CheckResult]:
     """Judge the state that the daemon reports."""
     if info["ready"]:
         yield ok("daemon.health", f"The daemon is ready (pid {info['pid']}).")
@@ -139,7 +139,7 @@ def daemon_findings(info: Mapping[str, Any]) -> Iterator[Finding]:
             yield warning(f"daemon.{each['name']}", text, "It retries by itself; `hermes status` shows its state.")
 
 
-def check_service(subject: Subject) -> Iterator[Finding]:
+def check_service(subject: Subject) -> Iterator[CheckResult]:
     from hermes.cli.service_actions import is_up_to_date
     from hermes.cli.systemd import ServiceError, Systemd
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli.doctor.finding import Finding, Subject, failed, ok, skipped, warning
+from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, skipped, warning
 from hermes.cli.output import duration, size
 from hermes.domain.errors import ConfigError
 
@@ -24,24 +24,24 @@ _AHEAD_S = 120.0  # a file or message from the future by more than this: the clo
 _RELEASED_AT = 1_760_000_000.0  # no correct clock is before this
 
 
-def check_versions(_subject: Subject) -> Iterator[Finding]:
+def check_versions(_subject: Subject) -> Iterator[CheckResult]:
     yield ok("hermes.version", f"Hermes {__version__} in {Path(__file__).parents[2]}.")
     yield python_finding(sys.version_info[:3], sys.executable)
 
 
-def python_finding(version: tuple[int, ...], executable: str) -> Finding:
+def python_finding(version: tuple[int, ...], executable: str) -> CheckResult:
     found = f"Python {'.'.join(map(str, version))} ({executable})"
     if version[:2] < OLDEST_PYTHON:
         return failed("python.version", f"{found} is too old.", "Install Hermes with Python 3.11 or newer.")
     return ok("python.version", f"{found}.")
 
 
-def check_clock(subject: Subject) -> Iterator[Finding]:
+def check_clock(subject: Subject) -> Iterator[CheckResult]:
     data = subject.home.store_dir / "data.mdb"
     yield clock_finding(time.time(), data.stat().st_mtime if data.exists() else 0.0)
 
 
-def clock_finding(now: float, last_write_at: float) -> Finding:
+def clock_finding(now: float, last_write_at: float) -> CheckResult:
     """Judge the clock by the last write of the store."""
     remedy = "Set the clock, for example with `timedatectl set-ntp true`."
     if now < _RELEASED_AT:
@@ -56,14 +56,14 @@ def _date(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
 
 
-def check_disk(subject: Subject) -> Iterator[Finding]:
+def check_disk(subject: Subject) -> Iterator[CheckResult]:
     place = subject.home.data_dir
     while not place.exists():
         place = place.parent
     yield disk_finding(shutil.disk_usage(place).free, str(subject.home.data_dir))
 
 
-def disk_finding(free_bytes: int, where: str) -> Finding:
+def disk_finding(free_bytes: int, where: str) -> CheckResult:
     text = f"{size(free_bytes)} are free for {where}."
     remedy = "Free some disk space, or move the home (HERMES_HOME) to a larger disk."
     if free_bytes < MIN_FREE_BYTES:
@@ -71,7 +71,7 @@ def disk_finding(free_bytes: int, where: str) -> Finding:
     return warning("machine.disk", text, remedy) if free_bytes < FREE_BYTES else ok("machine.disk", text)
 
 
-def check_sandbox(subject: Subject) -> Iterator[Finding]:
+def check_sandbox(subject: Subject) -> Iterator[CheckResult]:
     from hermes.app.factories.sandbox import probe_sandbox, sandbox_text
 
     if subject.config is None:

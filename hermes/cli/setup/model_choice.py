@@ -35,7 +35,7 @@ class ModelCheckError(HermesError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChoice:
+class ChosenModel:
     provider: str
     name: str
     base_url: str = ""  # empty: that of the provider
@@ -47,7 +47,7 @@ class ModelChoice:
         return self.base_url or PROVIDERS[self.provider].base_url
 
 
-def check_model(home: Home, choice: ModelChoice, environ: Mapping[str, str]) -> None:
+def check_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> None:
     """Ask the model for one word, exactly as the daemon would. Raises ModelCheckError, ConfigError."""
     from hermes.app.factories.models import make_models
     from hermes.cli.doctor.live_checks import MODEL_TIMEOUT_S, ask_once
@@ -68,7 +68,7 @@ def check_model(home: Home, choice: ModelChoice, environ: Mapping[str, str]) -> 
         ) from None
 
 
-def write_choice(home: Home, choice: ModelChoice, environ: Mapping[str, str]) -> None:
+def write_choice(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> None:
     """Store the key in a private file, then the settings. Other settings and comments stay."""
     from hermes.config.revision import revise, write_private
 
@@ -80,7 +80,7 @@ def write_choice(home: Home, choice: ModelChoice, environ: Mapping[str, str]) ->
     revise(home, environ, lambda text: _edited(text, wanted))
 
 
-def _wanted(choice: ModelChoice, key_file: str) -> dict[str, Value]:
+def _wanted(choice: ChosenModel, key_file: str) -> dict[str, Value]:
     wanted: dict[str, Value] = {"model.provider": choice.provider, "model.name": choice.name}
     if choice.base_url and choice.base_url != PROVIDERS[choice.provider].base_url:
         wanted["model.base_url"] = choice.base_url

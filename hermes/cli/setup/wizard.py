@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermes.cli.setup.detection import DetectedModel
-    from hermes.cli.setup.model_choice import ModelChoice
+    from hermes.cli.setup.model_choice import ChosenModel
     from hermes.config.home import Home
     from hermes.config.settings import Config
 
@@ -74,9 +74,9 @@ def _run_unattended(args: argparse.Namespace, environ: Mapping[str, str], home: 
     return 0
 
 
-def _chosen_by_options(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelChoice:
+def _chosen_by_options(args: argparse.Namespace, environ: Mapping[str, str]) -> ChosenModel:
     """Return the model of the options, completed by what is found here. Raises ConfigError with the next step."""
-    from hermes.cli.setup.model_choice import ModelChoice, require_known
+    from hermes.cli.setup.model_choice import ChosenModel, require_known
 
     if args.provider:
         require_known(args.provider)
@@ -91,7 +91,7 @@ def _chosen_by_options(args: argparse.Namespace, environ: Mapping[str, str]) -> 
     name = args.model or (detected.name if detected else "")
     if not name:
         raise ConfigError(f"name a model of {provider or 'the provider'} with --model")
-    return ModelChoice(
+    return ChosenModel(
         provider=provider or (detected.provider if detected else ""),
         name=name,
         base_url=args.base_url or (detected.base_url if detected else ""),
@@ -142,8 +142,8 @@ def _ask_for_model(home: Home, config: Config, environ: Mapping[str, str]) -> No
     print_text("The model is not set up; `hermes setup` tries again at any time.")
 
 
-def _typed_choice(found: list[DetectedModel], environ: Mapping[str, str]) -> ModelChoice | None:
-    from hermes.cli.setup.model_choice import ModelChoice, require_known
+def _typed_choice(found: list[DetectedModel], environ: Mapping[str, str]) -> ChosenModel | None:
+    from hermes.cli.setup.model_choice import ChosenModel, require_known
     from hermes.config.providers import PROVIDERS
 
     default = "1" if found else "skip"
@@ -153,12 +153,12 @@ def _typed_choice(found: list[DetectedModel], environ: Mapping[str, str]) -> Mod
     if typed.isdecimal() and 0 < int(typed) <= len(found):
         each = found[int(typed) - 1]
         name = _typed_model(each.offered, each.name)
-        return ModelChoice(provider=each.provider, name=name, base_url=each.base_url, key=each.key)
+        return ChosenModel(provider=each.provider, name=name, base_url=each.base_url, key=each.key)
     require_known(typed)
     provider = PROVIDERS[typed]
     base_url = "" if provider.base_url else _typed("   Address, such as http://127.0.0.1:8000/v1: ")
     key = _typed_key(provider.key_variable, environ)
-    return ModelChoice(
+    return ChosenModel(
         provider=typed,
         name=_typed_model(_offered(typed, base_url, key.reveal() if key else "", environ), ""),
         base_url=base_url,

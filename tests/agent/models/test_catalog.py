@@ -9,8 +9,8 @@ import pytest
 
 from hermes.agent.models.catalog import make_model
 from hermes.agent.models.endpoint_model import EndpointModel
-from hermes.agent.models.key_pool import ApiKey
-from hermes.agent.models.responses_model import ResponsesModel
+from hermes.agent.models.key_pool import ProviderKey
+from hermes.agent.models.protocols.responses_model import ResponsesModel
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ConfigError
 from hermes.domain.provider import WireProtocol
@@ -20,7 +20,7 @@ from hermes.ports.agent import Model
 def make(
     provider: str = "custom", base_url: str = "http://127.0.0.1:1/v1", name: str = "fake", key: str = ""
 ) -> Model:
-    keys = [ApiKey(value=key)] if key else []
+    keys = [ProviderKey(value=key)] if key else []
     return make_model(PROVIDERS[provider], base_url=base_url, name=name, keys=keys, clock=time.time)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.chat_message import encode
-from hermes.agent.models.chat_wire import ChatWire, effort_fields
+from hermes.agent.models.protocols.chat_wire import ChatWire, effort_fields
 from hermes.config.providers import PROVIDERS
 from hermes.domain.ids import SessionId
 from hermes.domain.provider import Provider, split_choice

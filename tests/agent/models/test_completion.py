@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models.completion import ANSWER_MAX_BYTES, CALLS_MAX, StreamedCompletion, request_body
+from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, StreamedCompletion, request_body
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
 from hermes.domain.message import EncodedMessage

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.models.key_pool import LIMITED_REST_S, REFUSED_REST_S, ApiKey, KeyPool
+from hermes.agent.models.key_pool import LIMITED_REST_S, REFUSED_REST_S, KeyPool, ProviderKey
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
@@ -18,7 +18,7 @@ from tests.support.model_server import ModelServer, Reply, answer, delta, error,
 from tests.support.responses_protocol import response
 
 K = FailureKind
-KEYS = [ApiKey(value=name, source=f"KEY_{name}") for name in "abc"]
+KEYS = [ProviderKey(value=name, source=f"KEY_{name}") for name in "abc"]
 REQUEST = ModelRequest(session=SessionId("s"), messages=(EncodedMessage(b'{"role":"user","content":"hi"}'),))
 
 
@@ -47,7 +47,7 @@ def test_other_failures_are_not_about_the_key(kind: FailureKind) -> None:
 
 
 def test_one_key_or_none_has_nothing_to_rotate_to() -> None:
-    assert KeyPool((), clock=lambda: 0.0).current() == ApiKey()
+    assert KeyPool((), clock=lambda: 0.0).current() == ProviderKey()
     assert not KeyPool(KEYS[:1], clock=lambda: 0.0).rotate(KEYS[0], failed(K.AUTH))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.chat_message import encode
-from hermes.agent.models.messages_wire import thinking_fields
+from hermes.agent.models.protocols.messages_wire import thinking_fields
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId

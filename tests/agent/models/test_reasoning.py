@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models.reasoning import ReasoningFilter, visible
+from hermes.agent.models.protocols.reasoning import ReasoningFilter, visible
 
 PIECES = (
     "<think>",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models.sse import EventDecoder
+from hermes.agent.models.protocols.sse import EventDecoder
 from hermes.domain.errors import ModelError
 
 lines = st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"").replace(b"\r", b""))

@@ -257,7 +257,7 @@ class ProcessJson(TypedDict):
     explanation: Annotated[str, Meta(description="Age and activity, and why it delays a reset, if it does.")]
 
 
-class ProcessList(TypedDict):
+class ProcessPage(TypedDict):
     session_id: SessionIdText
     processes: list[ProcessJson]
 

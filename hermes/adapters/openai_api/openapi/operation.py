@@ -35,7 +35,7 @@ _ERROR: JsonObject = {"description": "Error", "content": {"application/json": {"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ApiRoute:
     """`query` is the type of the query; `events` is the type of the events of a stream."""
 
     route: str  # method and path
@@ -118,14 +118,14 @@ class Operation:
         return {**found, "4XX": _ERROR, **({} if self.open else {"5XX": _ERROR})}
 
 
-def paths(operations: Iterable[Operation]) -> JsonObject:
+def paths(operations: Iterable[ApiRoute]) -> JsonObject:
     found: JsonObject = {}
     for each in operations:
         found.setdefault(each.path, {})[each.method] = each.described()
     return found
 
 
-def schemas(operations: Iterable[Operation]) -> JsonObject:
+def schemas(operations: Iterable[ApiRoute]) -> JsonObject:
     kinds = dict.fromkeys(kind for each in operations for kind in each.types() if isinstance(kind, type))
     kinds[ErrorJson] = None
     return {name.removesuffix(SUFFIX): _renamed(schema) for name, schema in components(*kinds).items()}

@@ -17,7 +17,7 @@ from hermes.adapters.openai_api.command_api import CommandRequest
 from hermes.adapters.openai_api.events.event_api import EventsQuery
 from hermes.adapters.openai_api.events.token_api import TokenRequest
 from hermes.adapters.openai_api.openapi import answers, stream_text
-from hermes.adapters.openai_api.openapi.operation import Operation
+from hermes.adapters.openai_api.openapi.operation import ApiRoute
 from hermes.adapters.openai_api.openapi.surface_operations import SURFACE
 from hermes.adapters.openai_api.process_api import LogQuery
 from hermes.adapters.openai_api.responses.response_reader import InputItemsQuery, ResponseQuery
@@ -29,7 +29,7 @@ from hermes.adapters.openai_api.session_wish_api import (
     CompressRequest,
     ForkRequest,
     SteerRequest,
-    StopRequest,
+    StopBody,
     UndoRequest,
 )
 from hermes.adapters.openai_api.sessions.session_edit_api import SessionChange, SessionRequest
@@ -38,9 +38,9 @@ from hermes.adapters.openai_api.turns.turn_request import ResponseRequest, RunRe
 _TURN = (SESSION_HEADER, KEY_HEADER, IDEMPOTENCY_HEADER)
 
 
-def _wish(name: str, what: str, summary: str, body: Any, **fields: Any) -> Operation:
+def _wish(name: str, what: str, summary: str, body: Any, **fields: Any) -> ApiRoute:
     """Build an operation on a session whose body can be left out."""
-    return Operation(
+    return ApiRoute(
         route=f"POST /api/sessions/{{id}}/{name}",
         id=what,
         summary=summary,
@@ -53,7 +53,7 @@ def _wish(name: str, what: str, summary: str, body: Any, **fields: Any) -> Opera
 
 
 _TURNS = (
-    Operation(
+    ApiRoute(
         route="POST /v1/chat/completions",
         id="createChatCompletion",
         summary="Send a message and get its answer. With a session id, only the last message is used",
@@ -64,7 +64,7 @@ _TURNS = (
         events=answers.CompletionChunk,
         stream_text=stream_text.CHAT,
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/responses",
         id="createResponse",
         summary="Send a message and get its answer as a Response; optionally after a previous one",
@@ -75,7 +75,7 @@ _TURNS = (
         events=answers.ResponseEvent,
         stream_text=stream_text.RESPONSE,
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/responses/{id}",
         id="getResponse",
         summary="Get a stored response, or stream it again, from its beginning or after an event",
@@ -84,26 +84,26 @@ _TURNS = (
         events=answers.ResponseEvent,
         stream_text=stream_text.RESPONSE,
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/responses/{id}/cancel",
         id="cancelResponse",
         summary="Stop a response with its tools and questions",
         answer=answers.ResponseJson,
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/responses/{id}/input_items",
         id="listInputItems",
         summary="List the new messages of the request",
         answer=answers.InputItemList,
         query=InputItemsQuery,
     ),
-    Operation(
+    ApiRoute(
         route="DELETE /v1/responses/{id}",
         id="deleteResponse",
         summary="Delete a response id",
         answer=answers.ResponseDeleted,
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/runs",
         id="createRun",
         summary="Start a run",
@@ -113,14 +113,14 @@ _TURNS = (
         example={"input": "Tidy up the downloads folder.", "session_id": "my-chat"},
         headers=_TURN,
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/runs",
         id="listRuns",
         summary="List runs, newest first. A page may be short although `next_cursor` is set",
         answer=answers.RunList,
         query=RunListQuery,
     ),
-    Operation(
+    ApiRoute(
         route="GET /api/events",
         id="followEvents",
         summary="Stream the events of all sessions, from now on or after one",
@@ -129,7 +129,7 @@ _TURNS = (
         events=answers.EventOfAll,
         stream_text=stream_text.EVENTS,
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/tokens",
         id="createToken",
         summary="Create a short-lived token for a query string",
@@ -139,19 +139,19 @@ _TURNS = (
         body_needed=False,
         example={"scope": "events"},
     ),
-    Operation(
+    ApiRoute(
         route="GET /api/approvals",
         id="listApprovals",
         summary="List open approvals and questions of all sessions",
         answer=answers.ApprovalList,
     ),
-    Operation(
+    ApiRoute(
         route="GET /api/approvals/{id}",
         id="getApproval",
         summary="Get an open approval or question",
         answer=answers.ApprovalJson,
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/approvals/{id}",
         id="answerApproval",
         summary="Approve, deny or answer by id",
@@ -159,8 +159,8 @@ _TURNS = (
         body=ApprovalAnswer,
         example={"choice": "once"},
     ),
-    Operation(route="GET /v1/runs/{id}", id="getRun", summary="Get a run", answer=answers.RunJson),
-    Operation(
+    ApiRoute(route="GET /v1/runs/{id}", id="getRun", summary="Get a run", answer=answers.RunJson),
+    ApiRoute(
         route="GET /v1/runs/{id}/events",
         id="followRun",
         summary="Stream the events of a run, from the beginning or after one",
@@ -169,7 +169,7 @@ _TURNS = (
         stream_text=stream_text.RUN,
         also={204: None},
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/runs/{id}/approval",
         id="approveRun",
         summary="Approve or deny the tool call that waits",
@@ -177,7 +177,7 @@ _TURNS = (
         body=ApprovalRequest,
         example={"choice": "once"},
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/runs/{id}/answer",
         id="answerRun",
         summary="Answer the question of a run",
@@ -185,7 +185,7 @@ _TURNS = (
         body=AnswerRequest,
         example={"answer": "the second one"},
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/runs/{id}/stop",
         id="stopRun",
         summary="Stop a run with its tools and questions",
@@ -193,14 +193,14 @@ _TURNS = (
     ),
 )
 _SESSIONS = (
-    Operation(
+    ApiRoute(
         route="GET /api/sessions",
         id="listSessions",
         summary="List sessions, last active first",
         answer=answers.SessionList,
         query=SessionListQuery,
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/sessions",
         id="createSession",
         summary="Create an empty session",
@@ -210,7 +210,7 @@ _SESSIONS = (
         body_needed=False,
         example={"title": "Groceries"},
     ),
-    Operation(
+    ApiRoute(
         route="PATCH /api/sessions/{id}",
         id="changeSession",
         summary="Change title, model and preferences",
@@ -218,27 +218,27 @@ _SESSIONS = (
         body=SessionChange,
         example={"title": "Groceries"},
     ),
-    Operation(
+    ApiRoute(
         route="GET /api/sessions/{id}",
         id="getSession",
         summary="Get the live end of a session's lineage, or with `exact` this session",
         answer=answers.SessionViewJson,
         query=SessionQuery,
     ),
-    Operation(
+    ApiRoute(
         route="GET /api/sessions/{id}/messages",
         id="listMessages",
         summary="List messages after or before a position, oldest first; without one, the last page",
         answer=answers.TranscriptJson,
         query=MessagesQuery,
     ),
-    Operation(
+    ApiRoute(
         route="DELETE /api/sessions/{id}",
         id="deleteSession",
         summary="Erase a session and its messages",
         answer=answers.SessionDeleted,
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/sessions/{id}/steer",
         id="steerSession",
         summary="Send a message to the running turn; the model sees it after its next tool calls",
@@ -248,11 +248,11 @@ _SESSIONS = (
         example={"text": "Only the files under src, please."},
         headers=(IDEMPOTENCY_HEADER,),
     ),
-    _wish("stop", "stopSession", "Stop the running turn with its tools and questions", StopRequest),
+    _wish("stop", "stopSession", "Stop the running turn with its tools and questions", StopBody),
     _wish("fork", "forkSession", "Create a session as a copy of this one", ForkRequest, status=201),
     _wish("compress", "compressSession", "Continue from a summary, in a new session", CompressRequest, status=202),
     _wish("undo", "undoTurns", "Undo the last turns, also across a compression", UndoRequest),
-    Operation(
+    ApiRoute(
         route="POST /api/sessions/{id}/answer",
         id="answerSession",
         summary="Answer the question of its turn",
@@ -260,11 +260,9 @@ _SESSIONS = (
         body=AnswerRequest,
         example={"answer": "once"},
     ),
-    Operation(
-        route="GET /api/commands", id="listCommands", summary="List slash commands", answer=answers.CommandList
-    ),
+    ApiRoute(route="GET /api/commands", id="listCommands", summary="List slash commands", answer=answers.CommandList),
     *(
-        Operation(
+        ApiRoute(
             route=f"POST {path}",
             id=name,
             summary=f"Run a slash command {where}",
@@ -280,27 +278,27 @@ _SESSIONS = (
     ),
 )
 _PROCESSES = (
-    Operation(
+    ApiRoute(
         route="GET /api/sessions/{id}/processes",
         id="listProcesses",
         summary="List running and recently ended processes of a session, oldest first",
-        answer=answers.ProcessList,
+        answer=answers.ProcessPage,
     ),
-    Operation(
+    ApiRoute(
         route="GET /api/processes",
         id="listAllProcesses",
         summary="List processes of all sessions",
         answer=answers.AllProcesses,
     ),
-    Operation(route="GET /api/processes/{id}", id="getProcess", summary="Get a process", answer=answers.OneProcess),
-    Operation(
+    ApiRoute(route="GET /api/processes/{id}", id="getProcess", summary="Get a process", answer=answers.OneProcess),
+    ApiRoute(
         route="GET /api/processes/{id}/log",
         id="readProcess",
         summary="Read output from a byte offset; without one, its end",
         answer=answers.ProcessLog,
         query=LogQuery,
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/processes/{id}/kill",
         id="killProcess",
         summary="Kill a process and everything it started",
@@ -308,12 +306,12 @@ _PROCESSES = (
     ),
 )
 _DAEMON = (
-    Operation(route="GET /v1/models", id="listModels", summary="List model names", answer=answers.ModelList),
-    Operation(route="GET /v1/models/{id}", id="getModel", summary="Get a model", answer=answers.ModelJson),
-    Operation(
+    ApiRoute(route="GET /v1/models", id="listModels", summary="List model names", answer=answers.ModelList),
+    ApiRoute(route="GET /v1/models/{id}", id="getModel", summary="Get a model", answer=answers.ModelJson),
+    ApiRoute(
         route="GET /health", id="getHealth", summary="Liveness of the daemon", answer=answers.HealthJson, open=True
     ),
-    Operation(
+    ApiRoute(
         route="GET /health/ready",
         id="getReadiness",
         summary="Readiness of the daemon",
@@ -321,7 +319,7 @@ _DAEMON = (
         also={503: answers.ReadinessJson},
         open=True,
     ),
-    Operation(
+    ApiRoute(
         route="GET /openapi.json",
         id="getDescription",
         summary="This document",
@@ -330,4 +328,4 @@ _DAEMON = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_TURNS, *_SESSIONS, *SURFACE, *_PROCESSES, *_DAEMON)
+OPERATIONS: tuple[ApiRoute, ...] = (*_TURNS, *_SESSIONS, *SURFACE, *_PROCESSES, *_DAEMON)

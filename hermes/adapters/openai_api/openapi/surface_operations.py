@@ -7,7 +7,7 @@ from typing import Any
 from hermes.adapters.http.parameter import IDEMPOTENCY_HEADER, KEY_HEADER, SESSION_HEADER
 from hermes.adapters.openai_api.file_api import FileListQuery
 from hermes.adapters.openai_api.openapi import stream_text, surface_answers
-from hermes.adapters.openai_api.openapi.operation import Operation
+from hermes.adapters.openai_api.openapi.operation import ApiRoute
 from hermes.adapters.openai_api.sessions.search_api import SearchQuery
 from hermes.adapters.openai_api.sessions.session_chat_api import SessionMessage
 from hermes.adapters.openai_api.text_completion import TextCompletionRequest
@@ -15,7 +15,7 @@ from hermes.adapters.openai_api.text_completion import TextCompletionRequest
 _TURN = (SESSION_HEADER, KEY_HEADER, IDEMPOTENCY_HEADER)
 
 _AGENT = (
-    Operation(
+    ApiRoute(
         route="POST /v1/completions",
         id="createCompletion",
         summary="Send a prompt as a message and get its answer; use chat completions instead",
@@ -26,7 +26,7 @@ _AGENT = (
         events=surface_answers.TextCompletionJson,
         stream_text="Parts of the text, then `[DONE]`.",
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/sessions/{id}/chat",
         id="chatInSession",
         summary="Send a message to a stored session and get its answer",
@@ -35,7 +35,7 @@ _AGENT = (
         example={"message": "Hello"},
         headers=(IDEMPOTENCY_HEADER,),
     ),
-    Operation(
+    ApiRoute(
         route="POST /api/sessions/{id}/chat/stream",
         id="streamInSession",
         summary="Send a message to a stored session and stream its answer",
@@ -45,26 +45,26 @@ _AGENT = (
         events=surface_answers.SessionChatEvent,
         stream_text=stream_text.SESSION_CHAT,
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/health", id="getAgentHealth", summary="Liveness", answer=surface_answers.AgentHealth, open=True
     ),
-    Operation(
+    ApiRoute(
         route="GET /health/detailed",
         id="getDetailedHealth",
         summary="State of the daemon and its platforms, for the owner",
         answer=dict[str, Any],
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/capabilities",
         id="getCapabilities",
         summary="List features and routes",
         answer=dict[str, Any],
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/toolsets", id="listToolsets", summary="List toolsets", answer=surface_answers.ToolsetList
     ),
     *(
-        Operation(route=f"POST {path}", id=name, summary=f"Pass a request for {what} to the provider", binary=True)
+        ApiRoute(route=f"POST {path}", id=name, summary=f"Pass a request for {what} to the provider", binary=True)
         for path, name, what in (
             ("/v1/embeddings", "createEmbeddings", "embeddings"),
             ("/v1/audio/speech", "createSpeech", "speech"),
@@ -73,14 +73,14 @@ _AGENT = (
     ),
 )
 _FILES = (
-    Operation(
+    ApiRoute(
         route="GET /api/search",
         id="search",
         summary="Search the messages of all sessions, best hits first",
         answer=surface_answers.SearchResult,
         query=SearchQuery,
     ),
-    Operation(
+    ApiRoute(
         route="POST /v1/files",
         id="createFile",
         summary="Upload a file",
@@ -88,18 +88,18 @@ _FILES = (
         body=surface_answers.FileUpload,
         form=True,
     ),
-    Operation(
+    ApiRoute(
         route="GET /v1/files",
         id="listFiles",
         summary="List the key's files, newest first",
         answer=surface_answers.FileList,
         query=FileListQuery,
     ),
-    Operation(route="GET /v1/files/{id}", id="getFile", summary="Describe a file", answer=surface_answers.FileJson),
-    Operation(
+    ApiRoute(route="GET /v1/files/{id}", id="getFile", summary="Describe a file", answer=surface_answers.FileJson),
+    ApiRoute(
         route="DELETE /v1/files/{id}", id="deleteFile", summary="Delete a file", answer=surface_answers.FileDeleted
     ),
-    Operation(route="GET /v1/files/{id}/content", id="readFile", summary="Download a file", binary=True),
+    ApiRoute(route="GET /v1/files/{id}/content", id="readFile", summary="Download a file", binary=True),
 )
 
-SURFACE: tuple[Operation, ...] = (*_AGENT, *_FILES)
+SURFACE: tuple[ApiRoute, ...] = (*_AGENT, *_FILES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.agent.models.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, mapping, storable
 from hermes.agent.models.failure import from_error_object, malformed, model_error
+from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, mapping, storable
 from hermes.domain.errors import ModelError
 from hermes.domain.turn_failure import FailureKind
 from hermes.domain.usage import Usage

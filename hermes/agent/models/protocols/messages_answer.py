@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hermes.agent.models.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, decode, mapping, storable
 from hermes.agent.models.failure import from_error_object, malformed, model_error
-from hermes.agent.models.wire import StreamedAnswer
+from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, decode, mapping, storable
+from hermes.agent.models.protocols.wire import StreamedAnswer
 from hermes.domain.errors import ModelError
 from hermes.domain.turn_failure import FailureKind
 from hermes.domain.usage import Usage

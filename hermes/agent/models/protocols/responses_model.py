@@ -10,17 +10,17 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from hermes.agent.models.completion import mapping
 from hermes.agent.models.endpoint_model import BIG_BYTES, CONNECT_TIMEOUT_S, IDLE_TIMEOUT_S
 from hermes.agent.models.failure import (
     address_of,
     malformed,
     with_remedy,
 )
-from hermes.agent.models.key_pool import ApiKey, KeyPool
+from hermes.agent.models.key_pool import KeyPool, ProviderKey
 from hermes.agent.models.openai_client import make_client, translated
-from hermes.agent.models.responses_answer import StreamedResponse
-from hermes.agent.models.responses_request import responses_body
+from hermes.agent.models.protocols.completion import mapping
+from hermes.agent.models.protocols.responses_answer import StreamedResponse
+from hermes.agent.models.protocols.responses_request import responses_body
 from hermes.domain.errors import ModelError
 from hermes.domain.provider import Provider
 from hermes.domain.values import replace
@@ -49,7 +49,7 @@ class ResponsesModel(Model):
         self._keys = keys
         self._connect_timeout_s = connect_timeout_s
         self._idle_timeout_s = idle_timeout_s
-        self._clients: dict[ApiKey, AsyncOpenAI] = {}
+        self._clients: dict[ProviderKey, AsyncOpenAI] = {}
         self._opening = asyncio.Lock()
 
     @property
@@ -92,7 +92,7 @@ class ResponsesModel(Model):
         for client in clients.values():
             await client.close()
 
-    async def _call(self, body: bytes, name: str, key: ApiKey) -> AsyncGenerator[ModelChunk, None]:
+    async def _call(self, body: bytes, name: str, key: ProviderKey) -> AsyncGenerator[ModelChunk, None]:
         client = await self._client(key)
         answer = StreamedResponse(model=name, secret=key.value)
         with translated(address_of(self._base_url, secret=key.value), key.value):
@@ -105,7 +105,7 @@ class ResponsesModel(Model):
                         yield ModelText(text=text)
         yield answer.done()
 
-    async def _client(self, key: ApiKey) -> AsyncOpenAI:
+    async def _client(self, key: ProviderKey) -> AsyncOpenAI:
         async with self._opening:
             if key not in self._clients:
                 self._clients[key] = await asyncio.to_thread(

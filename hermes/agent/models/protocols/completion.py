@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hermes.agent.models.failure import from_error_object, malformed, model_error
-from hermes.agent.models.wire import StreamedAnswer
+from hermes.agent.models.protocols.wire import StreamedAnswer
 from hermes.domain.errors import ModelError
 from hermes.domain.message import EncodedMessage
 from hermes.domain.reasoning import MARK, without_reasoning

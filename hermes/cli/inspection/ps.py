@@ -55,7 +55,7 @@ def add_commands(commands: Commands) -> None:
 
 def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.sessions:
-        from hermes.cli.commands.inspect import list_sessions
+        from hermes.cli.inspection.inspect import list_sessions
 
         return list_sessions(args, environ)
     from hermes.cli.client import connect

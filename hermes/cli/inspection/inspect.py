@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.answered import reads_records
 from hermes.cli.commands.control import declare_delete
-from hermes.cli.commands.exchange import declare_export
 from hermes.cli.commands.session_upkeep import add_subcommands
 from hermes.cli.output import ago, count, moment, one_line, print_table, print_text, printable, shortened
 from hermes.cli.parser import Commands, add_session, positive, whole
+from hermes.cli.upkeep.exchange import declare_export
 
 if TYPE_CHECKING:
     import argparse

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hermes.agent.chat_message import INSTRUCTIVE, encode, text_of
-from hermes.agent.models.messages_answer import StreamedMessage
-from hermes.agent.models.wire import StreamedAnswer, Wire
+from hermes.agent.models.protocols.messages_answer import StreamedMessage
+from hermes.agent.models.protocols.wire import StreamedAnswer, Wire
 from hermes.domain.provider import Provider
 from hermes.domain.reasoning import KEY, Reasoning, read_reasoning
 from hermes.ports.agent import ModelRequest

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.agent.models.completion import StreamedCompletion, request_body
-from hermes.agent.models.wire import StreamedAnswer, Wire
+from hermes.agent.models.protocols.completion import StreamedCompletion, request_body
+from hermes.agent.models.protocols.wire import StreamedAnswer, Wire
 from hermes.domain.message import EncodedMessage
 from hermes.domain.provider import EffortStyle, Provider, ReasoningReplay
 from hermes.domain.reasoning import Reasoning, reasoning_of, without_reasoning
