@@ -35,7 +35,7 @@ def stopping(daemon: DaemonProcess) -> bool:
 
 
 def test_a_restart_that_could_not_come_back_is_refused_with_the_reason() -> None:
-    with DaemonProcess() as daemon:
+    with DaemonProcess(environ={"HERMES_API_COMMANDS": "all"}) as daemon:
         (daemon.home / "config.yaml").write_text("resume:\n  when: sometimes\n")
         done = daemon.hermes("restart", timeout_s=20)
         assert done.returncode == 1

@@ -455,9 +455,9 @@ async def test_only_an_asked_message_can_be_deferred_and_once() -> None:
     told, twice = Probe.start(owner=owner), Probe.start(owner=owner)
     told.tell(lambda probe: probe.defer_reply())
     twice.ask(lambda probe: (probe.defer_reply(), probe.defer_reply()), block=False)
-    assert [str(died.cause) for died in await deaths(owner, 2) if "nobody to answer" in str(died.cause)]
+    assert [str(died.cause) for died in await deaths(owner, 2) if "no caller to answer" in str(died.cause)]
     probe: Probe = await ask(Probe.start(), itself)
-    with pytest.raises(RuntimeError, match="nobody to answer"):
+    with pytest.raises(RuntimeError, match="no caller to answer"):
         probe.defer_reply()
 
 
