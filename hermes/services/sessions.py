@@ -112,16 +112,19 @@ class SessionService(Archive, Sessions):
         try:
             return cast("Receipt", await self._ask(_post_of(submission)))
         except AlreadySeenError as error:
-            receipt = _receipt_of_duplicate(error.seen, submission)
-            await self._resume_held_turn(submission, receipt.session)
-            return receipt
-        except (BusyError, SessionClosedError):
+            return await self._repeated(submission, error.seen)
+        except (BadInputError, BusyError, SessionClosedError):
             seen = await self._find_seen(submission)  # a retry of an accepted message gets its receipt
             if seen is None:
                 raise
-            return _receipt_of_duplicate(seen, submission)
+            return await self._repeated(submission, seen)
         finally:
             self.waiting -= 1
+
+    async def _repeated(self, submission: Submission, seen: Seen) -> Receipt:
+        receipt = _receipt_of_duplicate(seen, submission)
+        await self._resume_held_turn(submission, receipt.session)
+        return receipt
 
     async def _resume_held_turn(self, submission: Submission, session: SessionId) -> None:
         """Resume a held turn when its client repeats the request."""

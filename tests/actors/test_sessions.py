@@ -26,7 +26,7 @@ from hermes.domain.errors import (
     UnknownSessionError,
 )
 from hermes.domain.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
+from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Append, Erase
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import Suspended, TurnFinished
@@ -35,8 +35,11 @@ from hermes.domain.session.protocol import AnnounceStop, Resume, Suspend
 from hermes.domain.session.state import Phase
 from hermes.domain.session.state_fold import replay
 from hermes.domain.source import Place
+from hermes.domain.submission import Submission
+from hermes.domain.tool_call import Call
 from hermes.domain.turn_failure import Failure, FailureKind
 from tests.actors.harness import API, SessionHarness, world
+from tests.actors.talk import assistant, result
 from tests.support.actor_system import DIRECTORY_SETTINGS
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine
@@ -792,3 +795,29 @@ async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
         head = here.journal.engine.head(S)
         assert head is not None
         assert (head.phase, head.turn and head.turn.attempt) == (Phase.RUNNING, 2)
+
+
+async def test_repeated_results_get_their_receipt_and_a_held_turn_goes_on() -> None:
+    """The calls wait for no result any more, since the first request brought it."""
+    call = Call(id="x", name="look")
+    results = Submission(
+        turn=TurnId("a"),
+        messages=(result("x", "sunny"),),
+        source=API,
+        session=S,
+        inbound=InboundKey("k"),
+        opening=(assistant("", (call,)),),
+        results=("x",),
+    )
+    async with world() as here:
+        await here.desk.submit(results)
+        await here.started(1)
+        assert (await here.desk.submit(results)).duplicate
+        with pytest.raises(BadInputError, match="do not wait for a result"):
+            await here.desk.submit(replace(results, turn=TurnId("b"), inbound=InboundKey("k2")))
+        here.directory.tell(Configure(settings=replace(DIRECTORY_SETTINGS, hold=HoldCause.CONFIGURED)))
+        await here.directory.ask(Release(session=S), block=False)
+        await here.desk.prefer(S, "title", "looked at", "test")  # brings it back, held
+        assert await here.phase("s") == "resume_pending"
+        assert (await here.desk.submit(results)).duplicate
+        assert await here.phase("s") == "running"

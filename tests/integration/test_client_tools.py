@@ -159,6 +159,15 @@ def test_the_next_message_ends_calls_that_were_never_answered(daemon: DaemonProc
     assert (late.status, late.json()["error"]["code"]) == (409, "call_not_waiting")
 
 
+def test_results_sent_twice_under_one_key_get_one_answer(daemon: DaemonProcess, model: ScriptedModel) -> None:
+    first = ask(daemon, [user('call get_weather {"city": "Twice"}')], session="twice")
+    body = {"model": "hermes", "messages": results(choice(first)["message"]), "tools": [WEATHER]}
+    headers = {"X_Hermes_Session_Id": "twice", "Idempotency_Key": "results-1"}
+    answers = [daemon.request("POST", "/v1/chat/completions", body, **headers) for _ in range(2)]
+    assert [(answer.status, answer.text) for answer in answers] == [(200, "results: sunny")] * 2
+    check_valid(model.requests[-1]["messages"])
+
+
 def test_a_history_that_ends_in_results_of_another_server_is_taken(
     daemon: DaemonProcess, model: ScriptedModel
 ) -> None:

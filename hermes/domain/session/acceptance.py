@@ -45,6 +45,8 @@ def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimit
 def deliver(session: Session, event: Submission, now: float, limits: TurnLimits) -> Step:
     if not is_open(session):
         return Step(session=session, effects=(Reroute(),))
+    if (event.results or event.retries) and (problem := _misfit(session, event)):
+        return refuse_with(session, problem)
     if any(turn.id == event.joins for turn in session.queue):
         return _join(session, event, now)
     held = session.turn if session.phase == Phase.RESUME_PENDING else None
@@ -56,8 +58,6 @@ def deliver(session: Session, event: Submission, now: float, limits: TurnLimits)
         return _deny_with_words(session, event, asking, now, limits)
     if len(session.queue) >= limits.max_queue:
         return _refuse_full_queue(session, limits)
-    if (event.results or event.retries) and (problem := _misfit(session, event)):
-        return refuse_with(session, problem)
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
     if handling is Handling.INTERRUPTING:

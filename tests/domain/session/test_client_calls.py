@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hermes.domain.cause import HoldCause, InterruptionCause
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import TurnAnswered
 from hermes.domain.ids import TurnId
@@ -15,7 +16,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.records import MessageReceived, ToolFinished, TurnFinished, TurnStarted
 from hermes.domain.session.jobs import ModelReport, ToolReport
 from hermes.domain.session.machine import open_work, step
-from hermes.domain.session.protocol import ModelCallWork, Publish, Refuse, Step
+from hermes.domain.session.protocol import ModelCallWork, Publish, Recover, Refuse, Step
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.source import Source
 from hermes.domain.submission import Submission
@@ -44,20 +45,30 @@ def running(turn: str = "t1") -> Session:
     return step(fresh, submitted(turn, message(role="user", content="weather?")), 1.0).session
 
 
-def replied(session: Session, *, calls: tuple[Call, ...] = ()) -> Step:
+def model_report(session: Session, answer: EncodedMessage) -> ModelReport:
     assert session.turn is not None
-    report = ModelReport(
+    return ModelReport(
         turn=session.turn.id,
         attempt=session.turn.attempt,
         replies=session.turn.replies,
-        message=asked("own") if calls else asked("x"),
+        message=answer,
         model="m",
         finish_reason="tool_calls",
+    )
+
+
+def replied(session: Session, *, calls: tuple[Call, ...] = ()) -> Step:
+    report = replace(
+        model_report(session, asked("own") if calls else asked("x")),
         calls=calls,
         handed=(HANDED,),
         handed_message=asked("x") if calls else EncodedMessage(b""),
     )
     return step(session, report, 2.0)
+
+
+def codes(refused: Step) -> list[str]:
+    return [effect.error.code for effect in refused.effects if isinstance(effect, Refuse)]
 
 
 def answers(done: Step) -> list[TurnAnswered]:
@@ -118,6 +129,33 @@ def test_results_that_nothing_waits_for_are_refused(results: tuple[str, ...]) ->
     assert isinstance(effect.error, BadInputError)
     assert effect.error.code == "call_not_waiting"
     assert not refused.records
+
+
+def held() -> Session:
+    return step(running(), Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED), 2.0).session
+
+
+def asking() -> Session:
+    """Return a session whose running turn waits for a person's answer."""
+    call = Call(id="q", name="clarify", question="which one?", choices=("sunny", "rain"))
+    return step(running(), replace(model_report(running(), asked("q")), calls=(call,)), 2.0).session
+
+
+@pytest.mark.parametrize(("session", "phase"), [(held(), Phase.RESUME_PENDING), (asking(), Phase.WAITING)])
+@pytest.mark.parametrize("replies", [False, True])
+def test_results_neither_join_an_open_turn_nor_answer_its_question(
+    session: Session, phase: Phase, replies: bool
+) -> None:
+    result = message(role="tool", tool_call_id="x", content="sunny")
+    refused = step(session, submitted("t2", result, results=("x",), replies=replies), 3.0)
+    assert session.phase is phase
+    assert (refused.records, codes(refused)) == ((), ["call_not_waiting"])
+
+
+@pytest.mark.parametrize("session", [held(), asking()])
+def test_a_failed_turn_is_not_tried_again_while_another_is_open(session: Session) -> None:
+    refused = step(session, submitted("t2", retries=True), 3.0)
+    assert (refused.records, codes(refused)) == ((), ["wrong_phase"])
 
 
 def test_results_without_their_calls_open_no_session() -> None:
