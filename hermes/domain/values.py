@@ -26,6 +26,8 @@ else:
     def replace(value: Any, /, **changes: object) -> Any:
         """Return a copy with these fields changed. More than twice as fast as `dataclasses.replace`."""
         cls = type(value)
+        if not hasattr(cls, "_copy"):  # an ordinary dataclass
+            return dataclasses.replace(value, **changes)
         copy = object.__new__(cls)
         cls._copy(copy, value)
         setters = cls._setters

@@ -25,8 +25,9 @@ def daemon() -> Iterator[DaemonProcess]:
 def test_the_curl_line_that_the_daemon_prints_works_when_pasted(daemon: DaemonProcess) -> None:
     assert daemon.process is not None
     assert daemon.process.stdout is not None
-    lines = [daemon.process.stdout.readline().decode() for _ in range(4)]
-    pasted = "".join(lines[1:]).replace("Try", "", 1)
+    lines = iter(lambda: daemon.process.stdout.readline().decode(), "")  # type: ignore[union-attr]
+    first = next(line for line in lines if line.lstrip().startswith("Try"))
+    pasted = first.replace("Try", "", 1) + next(lines) + next(lines)
     done = subprocess.run(["bash", "-c", pasted], capture_output=True, text=True, check=True, timeout=30)
     assert '"chat.completion"' in done.stdout
     assert "offline" in done.stdout
