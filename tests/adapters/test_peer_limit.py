@@ -125,12 +125,17 @@ def test_follower_becomes_an_ordinary_connection_at_its_end() -> None:
 
 
 def test_limit_in_all_closes_idle_connections_of_others() -> None:
-    limit = Limit(in_all=2, per_peer=5)
+    limit = Limit(in_all=4, per_peer=5)
     idle = limit.known("10.0.0.1", busy=False)
     limit.known("10.0.0.2")
     limit.known("10.0.0.3")
+    assert limit.open("10.0.0.4") is not None
+    assert not limit.is_closed(idle), "a connection without a request does not close one of a key holder"
+    limit = Limit(in_all=4, per_peer=5)
+    idle = limit.known("10.0.0.1", busy=False)
+    for each in range(2, 5):
+        limit.known(f"10.0.0.{each}")
     assert limit.is_closed(idle)
-    assert limit.open("10.0.0.4") is None
 
 
 def test_closed_connections_leave_no_trace() -> None:

@@ -104,7 +104,7 @@ class PeerLimit:
     def admit(self, transport: asyncio.Transport) -> str | None:
         address = transport.get_extra_info("peername")
         peer = str(address[0]) if address else ""
-        pool = Pool.STRANGER if self._make_room(peer, Pool.STRANGER) else Pool.OVERFLOW
+        pool = Pool.STRANGER if self._make_room(peer, Pool.STRANGER, asked=False) else Pool.OVERFLOW
         if pool is Pool.OVERFLOW and self._totals[pool] >= self._overflow:
             self._complain(peer)
             return None
@@ -149,14 +149,15 @@ class PeerLimit:
         place.pool = pool
         return True
 
-    def _make_room(self, peer: str, pool: Pool) -> bool:
+    def _make_room(self, peer: str, pool: Pool, *, asked: bool = True) -> bool:
+        """Return whether there is a place. `asked`: it has sent a request; only then an idle key holder gives way."""
         limit = self._per_peer or default_limit(peer)
         if self._counts[pool, peer] >= limit and not self._evict(pool, peer):
             return False
         if pool is Pool.FOLLOWER:
             return self._totals[pool] < max(1, self._in_all // 2)
         if pool is Pool.STRANGER and len(self._places) - self._totals[Pool.OVERFLOW] >= self._in_all - self._overflow:
-            return self._evict(Pool.STRANGER) or self._evict(Pool.KNOWN)
+            return self._evict(Pool.STRANGER) or (asked and self._evict(Pool.KNOWN))
         return True
 
     def _evict(self, pool: Pool, peer: str | None = None) -> bool:
