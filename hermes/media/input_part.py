@@ -31,6 +31,7 @@ ReadDocument: TypeAlias = Callable[[bytes, str, str], Awaitable[str]]  # data, m
 
 MAX_DOCUMENT_CHARS: Final = 60_000
 _NAME_CHARS: Final = 100
+_NO_FILE: Final = "there is no such file; it may have been deleted or expired"
 _REMEMBERED: Final = 200  # results of addresses, which a client sends with every request
 _PARTS: Final = ("image_url", "input_image", "file", "input_file", "input_audio", "image", "document")
 _DATA: Final = re.compile(r"data:([A-Za-z0-9.+/-]{0,100})((?:;[A-Za-z0-9=._-]{1,60})*?)(;base64)?,", re.ASCII)
@@ -114,9 +115,12 @@ class InputParts:
     async def _shelved(self, file: str, owner: str) -> PartData:
         found = await self._shelf.find(owner, file)
         if found is None:
-            raise UnusableError("there is no such file; it may have been deleted or expired")
+            raise UnusableError(_NO_FILE)
         about, path = found
-        data = await asyncio.to_thread(path.read_bytes)
+        try:
+            data = await asyncio.to_thread(path.read_bytes)
+        except FileNotFoundError as error:  # deleted meanwhile
+            raise UnusableError(_NO_FILE) from error
         return PartData(data=data, media_type=about.media_type, name=about.name)
 
     async def _used(self, given: PartData) -> list[dict[str, Any]]:

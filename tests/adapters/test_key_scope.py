@@ -11,12 +11,14 @@ import aiohttp
 import pytest
 
 from hermes.adapters.http.guard import OPEN_PATHS
-from hermes.adapters.http.key_scope import ROUTES
+from hermes.adapters.http.key_scope import CALLER, ROUTES
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.service import Service
+from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.provider_api import PATHS
 from hermes.adapters.openai_api.server import ApiServer, api_routes
 from hermes.domain.access.role import Role
+from hermes.domain.errors import BadInputError
 from hermes.domain.ids import RESPONSE, RUN, SessionId, TurnId, TurnToken
 from hermes.domain.operations import Tally
 from hermes.domain.usage import Usage
@@ -147,6 +149,51 @@ async def test_message_commands_do_not_reach_the_session_of_another(
         status, body, _ = await chat(ci, ask(command), **{OWNERS: "owners"})
         assert (status, body["error"]["code"]) == (404, "session_not_found"), command
     assert len(world.desk.submitted) == 1
+
+
+WRITES: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+    ("/v1/chat/completions", ask("secret"), {OWNERS: "work"}),
+    ("/v1/chat/completions", ask("/title mine"), {OWNERS: "work"}),
+    ("/v1/completions", {"prompt": "secret"}, {OWNERS: "work"}),
+    ("/v1/responses", {"model": "hermes", "input": "secret", "conversation": "work"}, {}),
+    ("/v1/runs", {"model": "hermes", "input": "secret", "session_id": "work"}, {}),
+    ("/api/sessions/work/chat", {"message": "secret"}, {}),
+    ("/api/sessions/work/steer", {"text": "secret"}, {}),
+    ("/api/sessions/work/commands", {"text": "/title mine"}, {}),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_owner_does_not_write_into_the_session_of_a_named_key(
+    world: ApiHarness,
+    api: ApiServer,
+    client: aiohttp.ClientSession,
+    write: tuple[str, dict[str, Any], dict[str, str]],
+) -> None:
+    path, body, headers = write
+    ci = await as_key(world, api)
+    await chat(ci, ask("hello"), **{OWNERS: "work"})
+    before = (len(world.desk.submitted), dict(world.desk.sessions))
+    async with client.post(path, json=body, headers=headers) as response:
+        said = await response.json()
+    assert (response.status, said["error"]["code"]) == (409, "session_of_another_key"), said
+    assert before == (len(world.desk.submitted), world.desk.sessions)
+    assert (await call(client, "GET", "/api/sessions/work/messages"))[0] == 200
+    assert (await call(client, "POST", "/api/sessions/work/stop", {}))[0] == 200
+
+
+async def test_owner_does_not_branch_the_session_of_a_named_key_for_a_message(
+    world: ApiHarness, api: ApiServer
+) -> None:
+    await chat(await as_key(world, api), ask("hello"), **{OWNERS: "work"})
+    token = CALLER.set(None)
+    try:
+        with pytest.raises(BadInputError) as refused:
+            await OwnSessions(world.desk).branch(SessionId("work"), after=TurnId("turn-1"))
+    finally:
+        CALLER.reset(token)
+    assert refused.value.code == "session_of_another_key"
+    assert list(world.desk.sessions) == ["work"]
 
 
 async def test_session_continued_by_another_caller_no_longer_belongs_to_the_key(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes.domain.media.reference import named_by
-from hermes.media.file_shelf import FileShelf
+from hermes.media.file_shelf import FileShelf, ShelvedFile
 from hermes.media.input_part import InputParts, UnusableError
 from hermes.media.picture import MAX_PICTURE_BYTES
 from hermes.media.store import MediaLimits, MediaStore
@@ -115,3 +116,20 @@ async def test_text_of_a_document_is_fenced(world: World) -> None:
 @pytest.mark.parametrize("body", [None, [], {"messages": "x"}, {"messages": [1, {"content": "x"}]}, {"input": "hi"}])
 async def test_other_bodies_are_left_as_they_are(world: World, body: Any) -> None:
     assert await world.parts.resolve(body, "api") == body
+
+
+async def test_file_that_is_deleted_while_it_is_read_becomes_a_note(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = await world.shelf.add("api", "a.txt", pieces(b"words"), purpose="user_data", media_type="text/plain")
+    find = world.shelf.find
+
+    async def found_and_deleted(owner: str, file_id: str) -> tuple[ShelvedFile, Path] | None:
+        found = await find(owner, file_id)
+        if found is not None:
+            await asyncio.to_thread(found[1].unlink)
+        return found
+
+    monkeypatch.setattr(world.shelf, "find", found_and_deleted)
+    [note] = await world.resolved({"type": "file", "file": {"file_id": file.id}}, owner="api")
+    assert "there is no such file" in note["text"]

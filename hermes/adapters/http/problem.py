@@ -100,6 +100,7 @@ _OWN_STATUS = {  # bad input with its own status
     "turn_taken_back": 409,
     "nothing_to_undo": 409,
     "call_not_waiting": 409,
+    "session_of_another_key": 409,
 }
 _STORAGE_FULL_RETRY_S = 30
 

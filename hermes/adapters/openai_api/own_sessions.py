@@ -1,15 +1,16 @@
 """Sessions restricted to the caller: the owner reaches all, a named key those that it started.
 
-Every method checks, so that no route can forget it. Sessions of others are reported as unknown.
+Every method checks, so that no route can forget it. Sessions of others are reported as unknown. The owner reads and
+administers the sessions of named keys, and writes no message into them: the client of that key would read it.
 """
 
 from __future__ import annotations
 
 from hermes.adapters.http.key_scope import CALLER
 from hermes.adapters.http.problem import refusal
-from hermes.domain.access.api_key import ApiKey
+from hermes.domain.access.api_key import ApiKey, is_named_key
 from hermes.domain.access.role import Role
-from hermes.domain.errors import UnknownSessionError
+from hermes.domain.errors import BadInputError, UnknownSessionError
 from hermes.domain.events import TurnOutcome
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.message import EncodedMessage
@@ -47,16 +48,29 @@ class OwnSessions(Sessions):
         if not all(key.owns(each) for each in found):
             raise UnknownSessionError(f"there is no session {session}")
 
+    async def check_writer(self, session: SessionId | None) -> None:
+        """Raise an error if the caller may not take part in the session. An unused id passes."""
+        await self.check(session)
+        if CALLER.get() is not None or session is None:
+            return
+        try:
+            live = (await self._inner.view(session)).session
+        except UnknownSessionError:
+            return
+        if is_named_key(live.platform):
+            message = f"The session {session} belongs to another API key. Nothing was stored; choose another id."
+            raise BadInputError(message, param="session_id", code="session_of_another_key")
+
     async def submit(self, submission: Submission) -> Receipt:
-        await self.check(submission.session)
+        await self.check_writer(submission.session)
         return await self._inner.submit(submission)
 
     async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
-        await self.check(session)
+        await self.check_writer(session)
         return await self._inner.rewrite(session, place, message, role)
 
     async def accepted(self, submission: Submission) -> Receipt | None:
-        await self.check(submission.session)
+        await self.check_writer(submission.session)
         return await self._inner.accepted(submission)
 
     async def located(self, key: InboundKey) -> Seen | None:
@@ -65,7 +79,7 @@ class OwnSessions(Sessions):
         return found
 
     async def note_command(self, submission: Submission) -> Receipt | None:
-        await self.check(submission.session)
+        await self.check_writer(submission.session)
         return await self._inner.note_command(submission)
 
     async def note_reply(self, submission: Submission, reply: bytes) -> None:
@@ -82,7 +96,7 @@ class OwnSessions(Sessions):
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
     ) -> Session:
-        await self.check(session)
+        await self.check_writer(session)
         return await self._inner.begin(source, session=session, key=key, title=title)
 
     async def bound(self, key: SessionKey) -> SessionId | None:
@@ -160,7 +174,7 @@ class OwnSessions(Sessions):
     async def branch(
         self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
     ) -> Session:
-        await self.check(session)
+        await (self.check(session) if after is None else self.check_writer(session))  # after a turn: for a message
         return await self._inner.branch(session, title, move_key=move_key, after=after)
 
     async def undo(self, session: SessionId, turns: int = 1) -> Session:
