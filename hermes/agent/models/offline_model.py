@@ -107,7 +107,7 @@ class OfflineModel(Model):
         return (
             f"You said {_quoted(prompt)}. This conversation has {_count(messages)} and began with "
             f"{_quoted(_first_user_text(messages))}. I am not an AI but the built-in offline model; "
-            "!directives lists what I can do. For a real one set `model.provider: openai` in config.yaml."
+            "!help lists what I can do. `hermes setup` chooses a real one."
         )
 
     async def _history(self, messages: Sequence[EncodedMessage]) -> str:
@@ -187,8 +187,8 @@ def _usage(request: ModelRequest, answer_chars: int) -> Usage:
 
 def _seconds(argument: str) -> float:
     try:
-        seconds = float(argument or 5)
-    except ValueError:
+        seconds = float(argument.split(maxsplit=1)[0])
+    except (ValueError, IndexError):
         return 5.0
     return min(SECONDS_MAX, seconds) if math.isfinite(seconds) and seconds > 0 else 0.0
 

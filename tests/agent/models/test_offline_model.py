@@ -35,7 +35,7 @@ async def test_it_says_what_it_is_and_how_to_get_a_real_one() -> None:
     for part in (
         "not an AI",
         "offline model",
-        "model.provider: openai",
+        "`hermes setup`",
         '"How are you?"',
         '"Good morning"',
         "2 messages",
@@ -51,7 +51,7 @@ async def test_a_long_message_is_quoted_in_part() -> None:
 async def test_help_names_every_directive() -> None:
     answer = await say("!directives")
     assert answer == await say("!help")  # which Slack has taken for Hermes's own list
-    assert "!directives lists" in await say("hello")
+    assert "!help lists" in await say("hello")
     for directive in ("!help", "!echo", "!slow", "!long", "!fail", "!cut", "!hang", "!tool", "!history", "!count"):
         assert directive in answer
 
@@ -103,6 +103,16 @@ async def slowest_step(request: ModelRequest) -> float:
         slowest = max(slowest, time.process_time() - began)
         began = time.process_time()
     return slowest
+
+
+async def test_slow_reads_the_first_word_as_seconds() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    await ask(encode("user", "!slow 8 hello"), model=OfflineModel(sleep=sleep))
+    assert sum(slept) == pytest.approx(8)
 
 
 async def test_slow_takes_its_time_between_words() -> None:
