@@ -123,6 +123,38 @@ def test_results_continue_after_a_kill_without_any_header(daemon: DaemonProcess,
     assert "get_weather (call_0)" not in daemon.hermes("why", first.session).stdout
 
 
+@pytest.mark.parametrize("form", ["named", "history", "responses"])
+def test_a_result_that_comes_twice_reaches_the_model_once(
+    daemon: DaemonProcess, model: ScriptedModel, form: str
+) -> None:
+    question = f'call get_weather {{"city": "Twice {form}"}}'
+    first = ask(daemon, [user(question)])
+    message = choice(first)["message"]
+    both = [*results(message, "rain"), *results(message, "snow")]
+    if form == "responses":
+        outputs = [{"type": "function_call_output", "call_id": "call_0", "output": text} for text in ("rain", "snow")]
+        body = {"model": "hermes", "conversation": first.session, "input": outputs}
+        second = daemon.request("POST", "/v1/responses", body)
+        assert second.status == 200, second.body
+    else:
+        second = (
+            ask(daemon, both, first.session) if form == "named" else ask(daemon, [user(question), message, *both])
+        )
+        assert second.text == "results: snow"
+        assert "the last one counts" in second.json()["hermes"]["notice"]
+    assert second.session == first.session
+    check_valid(model.requests[-1]["messages"])
+
+
+def test_an_imported_history_with_open_calls_is_repaired(daemon: DaemonProcess, model: ScriptedModel) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    orphan = {"role": "tool", "tool_call_id": "orphan", "content": "?"}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer = ask(daemon, [user("an import"), orphan, asked, user("hello")])
+    assert answer.status == 200, answer.body
+    check_valid(model.requests[-1]["messages"])
+
+
 def test_our_calls_run_and_the_clients_wait_in_one_step(daemon: DaemonProcess, model: ScriptedModel) -> None:
     steps = iter([calls(OSLO, ("todo", {}), text="Both."), None])
     model.on_request = lambda body: next(steps, None)

@@ -12,6 +12,7 @@ from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.records import Amended, Instructed, MessageReceived, Preferred, Record, Undone
 from hermes.domain.session import calls
 from hermes.domain.session.builder import open_turns, refuse, refuse_with, start_next, then
+from hermes.domain.session.call_pair import is_answered, paired, without_repeats
 from hermes.domain.session.protocol import (
     Accept,
     Begin,
@@ -86,8 +87,8 @@ def _deny_with_words(session: Session, event: Submission, asking: Call, now: flo
 
 def _misfit(session: Session, event: Submission) -> BadInputError | None:
     """Return why results of calls, or another try of the last turn, do not fit the session now."""
-    if not session.messages and event.opening:
-        return None  # the client's history has the calls
+    if not session.messages and event.opening and not event.retries and _continues(event):
+        return None
     idle = session.turn is None and not session.queue and not session.compressing
     if event.retries:
         fits = idle and session.last_failure is not None
@@ -97,6 +98,12 @@ def _misfit(session: Session, event: Submission) -> BadInputError | None:
     waiting = ", ".join(call.id for call in session.handed) or "none"
     message = f"These calls do not wait for a result: {', '.join(event.results)}. Waiting in {session.id}: {waiting}."
     return BadInputError(message, param="messages", code="call_not_waiting")
+
+
+def _continues(event: Submission) -> bool:
+    """Return whether the client's history has a call for the results, or something else follows them."""
+    follows = json.loads(event.messages[-1])["role"] != "tool"
+    return follows or is_answered(event.opening, event.messages)
 
 
 def start_held(session: Session, _event: StartHeld, now: float, _limits: TurnLimits) -> Step:
@@ -165,10 +172,11 @@ def _may_steer(session: Session, event: Submission) -> bool:
 
 def _received(session: Session, event: Submission, now: float, handling: Handling) -> Step:
     opening = event.opening if not session.messages else ()
+    messages = paired((*opening, *event.messages)) if opening else without_repeats(event.messages)
     received = MessageReceived(
         at=now,
         turn=event.turn,
-        messages=(*opening, *event.messages),
+        messages=messages,
         source=event.source,
         options=event.options,
         steer=handling is Handling.STEERING,

@@ -16,6 +16,7 @@ from hermes.domain.message import EncodedMessage
 from hermes.domain.records import MessageReceived, ToolFinished, TurnFinished, TurnStarted
 from hermes.domain.session.jobs import ModelReport, ToolReport
 from hermes.domain.session.machine import open_work, step
+from hermes.domain.session.note import NO_RESULT
 from hermes.domain.session.protocol import ModelCallWork, Publish, Recover, Refuse, Step
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.source import Source
@@ -171,3 +172,58 @@ def test_results_open_a_session_of_their_own_history() -> None:
     received = done.records[0]
     assert isinstance(received, MessageReceived)
     assert len(received.messages) == 2
+
+
+def result_of(call: str, text: str) -> EncodedMessage:
+    return message(role="tool", tool_call_id=call, content=text)
+
+
+def stored_by(done: Step) -> list[tuple[str, str]]:
+    """Return the role and the text of the messages that a step has stored."""
+    received = done.records[0]
+    assert isinstance(received, MessageReceived)
+    fields = [json.loads(each) for each in received.messages]
+    return [(each["role"], each["content"] or "") for each in fields]
+
+
+def test_the_last_of_several_results_of_a_call_counts() -> None:
+    session = replied(running()).session
+    results = (result_of("x", "sunny"), result_of("x", "rain"))
+    done = step(session, submitted("t2", *results, results=("x",)), 3.0)
+    assert stored_by(done) == [("tool", "rain")]
+
+
+def opened(*history: EncodedMessage, new: EncodedMessage, results: tuple[str, ...] = ()) -> Step:
+    fresh = replace(a_session("s"), messages=0)
+    return step(fresh, submitted("t1", new, opening=history, results=results), 1.0)
+
+
+def test_an_imported_history_has_one_result_for_each_call() -> None:
+    question, go_on = message(role="user", content="q"), message(role="user", content="go on")
+    history = (
+        question,
+        asked("a", "b"),
+        result_of("b", "1"),
+        result_of("orphan", "?"),
+        result_of("b", "2"),
+        asked("c"),
+    )
+    done = opened(*history, new=go_on)
+    roles_and_texts = stored_by(done)
+    assert [role for role, _ in roles_and_texts] == ["user", "assistant", "tool", "tool", "assistant", "tool", "user"]
+    outcomes = [text for role, text in roles_and_texts if role == "tool"]
+    assert outcomes == [NO_RESULT, "2", NO_RESULT]
+
+
+def test_a_call_that_is_listed_twice_is_imported_as_one() -> None:
+    done = opened(asked("a", "a"), new=result_of("a", "1"), results=("a",))
+    received = done.records[0]
+    assert isinstance(received, MessageReceived)
+    assert [call["id"] for call in json.loads(received.messages[0])["tool_calls"]] == ["a"]
+    assert stored_by(done)[1:] == [("tool", "1")]
+
+
+def test_results_alone_that_no_call_of_the_history_has_are_refused() -> None:
+    history = (message(role="user", content="q"), message(role="assistant", content="a"))
+    refused = opened(*history, new=result_of("orphan", "?"), results=("orphan",))
+    assert (refused.records, codes(refused)) == ((), ["call_not_waiting"])

@@ -28,7 +28,12 @@ class ConversationInput:
     @property
     def results(self) -> tuple[str, ...]:
         """Return the calls whose results are new."""
-        return tuple(message["tool_call_id"] for message in self.new if message["role"] == "tool")
+        return tuple(dict.fromkeys(message["tool_call_id"] for message in self.new if message["role"] == "tool"))
+
+    @property
+    def repeats_results(self) -> bool:
+        """Return whether a call has more than one new result."""
+        return len(self.results) < len([message for message in self.new if message["role"] == "tool"])
 
     def chains(self, scope: str) -> tuple[Chain, Chain]:
         """Return the chain of the history, and that of the whole conversation."""

@@ -48,9 +48,14 @@ class Intake:
     before: Chain  # of the client's history without the new messages
     repeat: InboundKey  # of the whole request
     retried: bool  # the client library repeats it
+    repeats_results: bool = False  # a call has more than one result
 
     def ignored(self, receipt: Receipt) -> str:
-        """Return a notice if the history of the request was not used."""
+        """Return a notice if a part of the request was not used."""
+        repeated = "A call had more than one result: the last one counts." if self.repeats_results else ""
+        return " ".join(filter(None, (self._ignored_history(receipt), repeated)))
+
+    def _ignored_history(self, receipt: Receipt) -> str:
         count = len(self.submission.opening)
         named = self.choice.session is not None or self.choice.key is not None
         if not count or not named or receipt.opened or receipt.duplicate:
@@ -102,6 +107,7 @@ class TurnIntake:
             before=before,
             repeat=repeat,
             retried=(header(request, RETRY_HEADER) or "0") != "0",
+            repeats_results=given.repeats_results,
         )
 
     async def submit(self, intake: Intake) -> Receipt:
