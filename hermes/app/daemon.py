@@ -61,21 +61,33 @@ class Daemon:
         self.request_stop(request)
         await self.shutdown.finished
 
-    async def reload(self) -> Reloaded:
-        """Read the configuration again and apply the settings that can change at run time. Raises ConfigError."""
+    async def reload(self, *, dry_run: bool = False) -> Reloaded:
+        """Read the configuration again and apply the settings that can change at run time. Raises ConfigError.
+
+        A dry run only compares the files with what is in effect.
+        """
         async with self.reloading:
             try:
                 new = (await asyncio.to_thread(preflight, self.home, self.environ)).config
                 secrets = await asyncio.to_thread(digests, self.home, new, self.environ)  # before the files are used
                 models = await asyncio.to_thread(make_models, new, self.environ)
             except ConfigError as error:
-                logger.error("configuration not reloaded, the old one stays: {}", error)
+                if not dry_run:
+                    logger.error("configuration not reloaded, the old one stays: {}", error)
                 raise
-            return self._apply(new, models, secrets)
+            return self._compared(new, secrets) if dry_run else self._apply(new, models, secrets)
+
+    def _compared(self, new: Config, secrets: dict[str, str]) -> Reloaded:
+        applied, later = Config.reloadable_changes(self.config, new)
+        return Reloaded(
+            applied=changes(self.config, new, applied),
+            needs_restart=changes(self.config, new, later),
+            files=rewritten(self.secrets, secrets, dict.fromkeys((*applied, *later))),
+        )
 
     def _apply(self, new: Config, models: ModelSet, secrets: dict[str, str]) -> Reloaded:
-        applied, later = Config.reloadable_changes(self.config, new)
-        files = rewritten(self.secrets, secrets, dict.fromkeys((*applied, *later)))
+        reloaded = self._compared(new, secrets)
+        applied, later, files = reloaded.applied, reloaded.needs_restart, reloaded.files
         self.secrets = in_force(self.secrets, secrets)
         if any(name.startswith("model.") for name in (*applied, *files.applied)):
             self.agent.runner.set_models(models)
@@ -87,9 +99,6 @@ class Daemon:
             self.api.set_cors_origins(new.api.cors_origins)
         self.system.configure(system_settings(new, self.environ, take_up=True))
         self.facts["resets"] = are_there_resets(new.session_reset)
-        reloaded = Reloaded(
-            applied=changes(self.config, new, applied), needs_restart=changes(self.config, new, later), files=files
-        )
         # Settings that need a restart keep their old value, so that the next reload reports them again.
         self.config = self.shutdown.config = with_values(self.config, new, applied)
         logger.info("configuration reloaded: {}", ", ".join((*applied, *files.applied)) or "nothing changed")

@@ -85,7 +85,7 @@ class DaemonOperations(Operations):
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
-        self.reloader: Callable[[], Awaitable[Reloaded]] | None = None  # None: embedded in another program
+        self.reloader: Callable[..., Awaitable[Reloaded]] | None = None  # None: embedded in another program
         self.memory_bytes = 0
 
     # ------------------------------------------------------------ for the admin socket and the API
@@ -239,12 +239,15 @@ class DaemonOperations(Operations):
             ) from error
         self._stop.request(reason, restart=True, who=who)
 
-    async def reload(self) -> Mapping[str, Any]:
-        """Reload the configuration. Raises BadInputError, and keeps the old one, when it is invalid."""
+    async def reload(self, *, dry_run: bool = False) -> Mapping[str, Any]:
+        """Reload the configuration. Raises BadInputError, and keeps the old one, when it is invalid.
+
+        A dry run changes nothing and returns what a reload would change.
+        """
         if self.reloader is None:
             raise BadInputError("this daemon runs inside another program, `hermes chat` say, and reloads nothing")
         try:
-            reloaded = await self.reloader()
+            reloaded = await self.reloader(dry_run=dry_run)
         except ConfigError as error:
             raise BadInputError(
                 f"the configuration was not reloaded, the old one stays: {error}{_started_without(error)}",

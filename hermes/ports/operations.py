@@ -44,7 +44,7 @@ class Operations(Protocol):
         """Return the name of the first configured model. As cheap as `version`."""
 
     def info(self) -> Mapping[str, Any]: ...  # visits all live actors
-    async def reload(self) -> Mapping[str, Any]:
+    async def reload(self, *, dry_run: bool = False) -> Mapping[str, Any]:
         """Reload the configuration. Returns the settings that changed and those that need a restart."""
 
     def request_stop(self, reason: str) -> None: ...

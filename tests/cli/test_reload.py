@@ -7,7 +7,9 @@ import json
 import pytest
 
 from hermes.app.secret_files import Rewritten, in_force, rewritten
+from hermes.cli.commands.reload import reload_running
 from hermes.cli.main import main
+from hermes.config.home import Home, lock
 from tests.cli.fake_admin import Answer, FakeAdmin
 from tests.support.daemon_process import DaemonProcess
 from tests.support.scripted_model import ScriptedModel
@@ -99,3 +101,35 @@ def test_digests_tell_which_files_were_rewritten() -> None:
     found = rewritten(before, after, {"api.key_file": None})
     assert found == Rewritten(applied=("model.api_key_file",), needs_restart=("telegram.token_file",))
     assert in_force(before, after) == {**before, "model.api_key_file": "2", "api.key_file": "1"}
+
+
+def test_setup_doctor_and_model_set_compare_with_the_running_daemon() -> None:
+    with ScriptedModel() as model, DaemonProcess() as daemon:
+        address = ("--provider", "custom", "--base-url", model.server.base_url)
+        done = daemon.hermes("setup", "--non-interactive", *address, "--model", "scripted", "--json")
+        assert (done.returncode, json.loads(done.stdout)["daemon_reloaded"]) == (0, True)
+        assert json.loads(daemon.hermes("status", "--json").stdout)["model"] == "scripted"
+        same = daemon.hermes("model", "set", "scripted", "--no-check")
+        assert (same.returncode, "hermes reload" in same.stdout) == (0, False)
+        assert _configuration_check(daemon)["status"] == "ok"
+        other = daemon.hermes("model", "set", "other", "--no-check")
+        assert (other.returncode, "hermes reload" in other.stdout) == (0, True)
+        found = _configuration_check(daemon)
+        assert (found["status"], found["remedy"]) == ("warning", "Run `hermes reload`.")
+        assert "model.name" in found["text"]
+        assert json.loads(daemon.hermes("status", "--json").stdout)["model"] == "scripted"  # nothing was applied
+
+
+def _configuration_check(daemon: DaemonProcess) -> dict[str, str]:
+    report = json.loads(daemon.hermes("doctor", "--json").stdout)
+    (found,) = [each for each in report["checks"] if each["id"] == "daemon.config"]
+    return dict(found)
+
+
+def test_setup_says_what_to_type_if_the_daemon_refuses_the_reload(home: Home, admin: FakeAdmin) -> None:
+    error = {"error": {"message": "no", "code": "bad_configuration"}}
+    admin.routes["POST /reload"] = Answer(body=error, status=400)
+    with lock(home):
+        accepted, text = reload_running(home)
+    assert (accepted, "`hermes reload`" in text) == (False, True)
+    assert reload_running(home) == (None, "")

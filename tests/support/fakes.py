@@ -513,7 +513,7 @@ class FakeOperations:
     def request_stop(self, reason: str) -> None:
         self.stop_reasons.append(reason)
 
-    async def reload(self) -> Mapping[str, Any]:
+    async def reload(self, *, dry_run: bool = False) -> Mapping[str, Any]:
         return {"applied": {"log.level": ("INFO", "DEBUG")}, "needs_restart": {}}
 
     async def request_restart(self, reason: str, who: str = "") -> None:

@@ -70,6 +70,7 @@ class OperatorApi:
             (web.get("/events", self.events), "Live events; of one session with ?session=ID"),
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
             (web.post("/reload", self.reload), "Reload the configuration and apply what can change now"),
+            (web.get("/reload", self.pending), "What a reload would change; changes nothing"),
             (web.get("/sessions", self._sessions.recent), "Sessions, last active first; ?limit=N, ?after=ID"),
             (
                 web.post("/sessions/prune", self.prune),
@@ -150,6 +151,9 @@ class OperatorApi:
 
     async def reload(self, _request: web.Request) -> web.Response:
         return json_response(dict(await self._service.operations.reload()))
+
+    async def pending(self, _request: web.Request) -> web.Response:
+        return json_response(dict(await self._service.operations.reload(dry_run=True)))
 
     # ------------------------------------------------------------ sessions
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from hermes.config.home import Home
     from hermes.config.model_settings import ModelConfig
     from hermes.domain.provider import ModelFacts, Provider
     from hermes.domain.usage import Price
@@ -201,7 +202,7 @@ def _checked(args: argparse.Namespace, model: ModelConfig, environ: Mapping[str,
 
 
 def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.config.home import Home, is_free
+    from hermes.config.home import Home
     from hermes.config.revision import set_settings
 
     before, model = _load(environ), _chosen(args.model, environ)
@@ -219,6 +220,21 @@ def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     set_settings(home, changes, environ)
     if not getattr(args, "json", False):
         print_text(f"The model is {model.provider}:{model.name}.")
-        if not is_free(home):
+        if _is_pending(home):
             print_text("The running daemon has the old one: `hermes reload` applies the new one.")
     return 0
+
+
+def _is_pending(home: Home) -> bool:
+    """Return whether the running daemon has other settings of the model than the file, as far as it can tell."""
+    from hermes.cli.commands.reload import pending_changes
+    from hermes.config.home import is_free
+    from hermes.domain.errors import ConfigError
+
+    if is_free(home):
+        return False
+    try:
+        found = pending_changes(home)
+    except ConfigError:
+        return True
+    return found is None or any(name.startswith("model.") for name in found["applied"])

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.answered import show
 from hermes.cli.output import one_line, print_text
-from hermes.domain.errors import ConfigError
+from hermes.domain.errors import ConfigError, HermesError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Mapping
 
     from hermes.cli.parser import Commands
+    from hermes.config.home import Home
 
 
 def add_commands(commands: Commands) -> None:
@@ -38,6 +39,38 @@ def _reload(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise ConfigError(str(error)) from error
         raise
     return show(args, answer, lambda: _print(answer))
+
+
+def reload_running(home: Home) -> tuple[bool | None, str]:
+    """Reload the daemon, if one runs. Return whether it accepted (None: none runs), and a sentence about it."""
+    from hermes.cli.client import AdminClient
+    from hermes.config.home import is_free
+
+    if is_free(home):
+        return None, ""
+    try:
+        answer = AdminClient(home.socket).post("/reload")
+    except HermesError as error:
+        text = f"The running daemon still has the old configuration: {error}. Type `hermes reload` to try again."
+        return False, text
+    if answer["needs_restart"] or answer.get("files_need_restart"):
+        return True, "The running daemon was reloaded; type `hermes restart` to apply the other changes."
+    return True, "The running daemon uses the new configuration."
+
+
+def pending_changes(home: Home) -> Mapping[str, Any] | None:
+    """Return what a reload would change. None if no daemon runs, or it cannot tell. Raises ConfigError."""
+    from hermes.cli.client import AdminClient, AdminError
+
+    try:
+        found: Mapping[str, Any] = AdminClient(home.socket).get("/reload")
+    except AdminError as error:
+        if error.code == "bad_configuration":
+            raise ConfigError(str(error)) from error
+        return None
+    except HermesError:
+        return None
+    return found
 
 
 def _print(answer: Mapping[str, Any]) -> None:

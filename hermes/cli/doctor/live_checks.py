@@ -120,6 +120,7 @@ def check_daemon(subject: Subject) -> Iterator[CheckResult]:
         yield failed("daemon.health", f"{error}.", "See its log with `hermes logs`.")
         return
     yield from daemon_findings(info)
+    yield from _configuration_findings(subject)
 
 
 def daemon_findings(info: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -137,6 +138,30 @@ def daemon_findings(info: Mapping[str, Any]) -> Iterator[CheckResult]:
         if each["problem"]:
             text = f"{each['name'].capitalize()} has a problem: {one_line(each['problem'])}."
             yield warning(f"daemon.{each['name']}", text, "It retries by itself; `hermes status` shows its state.")
+
+
+def _configuration_findings(subject: Subject) -> Iterator[CheckResult]:
+    """Compare the configuration file with what the daemon uses, in the daemon's environment."""
+    from hermes.cli.commands.reload import pending_changes
+
+    try:
+        pending = pending_changes(subject.home)
+    except ConfigError as error:
+        text = f"The daemon has an older configuration, and refuses the file: {str(error).rstrip('.?')}."
+        yield warning("daemon.config", text, "Correct it with `hermes config edit`, then run `hermes reload`.")
+        return
+    if pending is not None:
+        yield configuration_finding(pending)
+
+
+def configuration_finding(pending: Mapping[str, Any]) -> CheckResult:
+    """Judge the changes that a reload would make."""
+    now = [*pending["applied"], *pending.get("files_applied", ())]
+    later = [*pending["needs_restart"], *pending.get("files_need_restart", ())]
+    if not now and not later:
+        return ok("daemon.config", "The daemon uses the configuration file as it is.")
+    text = f"The running daemon has older values of {one_line(', '.join((*now, *later)))}."
+    return warning("daemon.config", text, f"Run `hermes {'restart' if later else 'reload'}`.")
 
 
 def check_service(subject: Subject) -> Iterator[CheckResult]:

@@ -29,6 +29,7 @@ _OFFLINE = "offline"
 
 
 def run_wizard(args: argparse.Namespace, environ: Mapping[str, str], set_up_platform: Callable[[str], int]) -> int:
+    from hermes.cli.commands.reload import reload_running
     from hermes.config.home import Home, prepare
     from hermes.config.loader import load_config
 
@@ -42,6 +43,9 @@ def run_wizard(args: argparse.Namespace, environ: Mapping[str, str], set_up_plat
     _ask_for_tools(home, environ)
     _ask_for_platforms(config, set_up_platform)
     _ask_for_service(environ)
+    _, told = reload_running(home)
+    if told:
+        print_text(f"\n{told}")
     print_text("\nReady. `hermes chat` starts a conversation, `hermes doctor` checks everything.")
     return 0
 
@@ -50,6 +54,7 @@ def run_wizard(args: argparse.Namespace, environ: Mapping[str, str], set_up_plat
 
 
 def _run_unattended(args: argparse.Namespace, environ: Mapping[str, str], home: Home, config: Config) -> int:
+    from hermes.cli.commands.reload import reload_running
     from hermes.cli.setup.model_choice import check_model, write_choice
 
     asked = bool(args.provider or args.model or args.base_url)
@@ -66,11 +71,14 @@ def _run_unattended(args: argparse.Namespace, environ: Mapping[str, str], home: 
         write_choice(home, choice, environ)
     provider, name = (choice.provider, choice.name) if choice else (config.model.provider, config.model.name)
     facts: dict[str, Any] = {"config": str(home.config_file), "provider": provider, "model": name, "kept": kept}
+    facts["daemon_reloaded"], told = (None, "") if kept else reload_running(home)
     if args.json:
         print_json(facts)
     else:
         state = "The model stays" if kept else "The model answered and is set up"
         print_text(f"{state}: {provider}, {name}. Next: `hermes chat`.")
+        if told:
+            print_text(told)
     return 0
 
 
