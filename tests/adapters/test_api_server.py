@@ -74,7 +74,7 @@ async def test_closed_intake_refuses_new_turns_and_finishes_running_ones(
     status, body, headers = await chat(client)
     assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "stopping", "5")
     async with client.get("/health/ready") as response:
-        assert response.status == 503
+        assert (response.status, (await response.json())["reason"]) == (503, "stopping")
     async with client.get("/api/sessions") as response:
         assert response.status == 200
     world.desk.unheld.set()
@@ -138,12 +138,12 @@ async def test_health_tells_the_version_and_readiness_its_reason(
     async with client.get("/health") as response:
         assert (response.status, await response.json()) == (200, {"status": "ok", "version": "1.2.3"})
     async with client.get("/health/ready") as response:
-        assert (response.status, await response.json()) == (200, {"status": "ready", "model": {}})
+        assert (response.status, await response.json()) == (200, {"status": "ready"})
     world.operations.not_ready = "the disk is full"
     async with client.get("/health/ready") as response:
         assert response.status == 503
         assert response.headers["Retry-After"] == "5"
-        assert await response.json() == {"status": "not ready", "reason": "the disk is full"}
+        assert await response.json() == {"status": "not ready", "reason": "unavailable"}
     async with client.get("/health") as response:
         assert response.status == 200
 

@@ -10,8 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from hermes.adapters.http.caller import CALLER
 from hermes.adapters.http.guard import OPEN_PATHS
-from hermes.adapters.http.key_scope import CALLER, ROUTES
+from hermes.adapters.http.key_scope import ROUTES
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.own_sessions import OwnSessions

@@ -498,7 +498,14 @@ def test_a_refused_connection_is_named_in_the_error_the_status_and_the_trace() -
         assert "hidden" not in message
         failure = json.loads(daemon.hermes("status", "--json").stdout)["model_health"]["last_failure"]
         assert (failure["code"], failure["cause"], failure["address"]) == ("connection", "refused", address)
-        assert daemon.request("GET", "/health/ready").json()["model"]["last_failure"] == failure
+        assert daemon.request("GET", "/health/detailed").json()["model_health"]["last_failure"] == failure
+        assert daemon.request("GET", "/health/ready").json() == {"status": "ready"}
+        ci = {"Authorization": f"Bearer {daemon.hermes('keys', 'create', 'ci').stdout.split()[0]}"}
+        run = {"model": "hermes", "input": "hello", "session_id": "of-ci"}
+        others = daemon.ask("hello", session="of-ci", **ci), daemon.request("POST", "/v1/runs", run, **ci)
+        shown = [daemon.request("GET", path, **ci) for path in ("/api/sessions/of-ci", "/api/sessions", "/v1/runs")]
+        assert others[0].json()["error"]["code"] == "upstream_connection"
+        assert all("127.0.0.1" not in json.dumps(each.json()) for each in (*others, *shown))
         [line] = json.loads(daemon.hermes("trace", "s", "--json").stdout)["messages"]
         assert sum(step["what"] == "model" for step in line["steps"]) == TRIES - 1
         assert "refused the connection" in daemon.hermes("trace", "s").stdout

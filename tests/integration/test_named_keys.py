@@ -43,6 +43,9 @@ def test_approval_for_a_named_key_is_the_owners(tmp_path: Path) -> None:
         assert asked.status == 200
         assert f"hermes approve {session}" in asked.text
         assert "Say yes" not in asked.text
+        assert asked.json()["hermes"]["pending"]["choices"] == ["deny"]
+        shown = daemon.request("GET", f"/api/sessions/{session}").json()["pending"]["choices"]
+        assert shown[0] == "once"
         for refused in (
             daemon.ask("yes", session, **ci),
             daemon.request("POST", f"/api/sessions/{session}/answer", {"answer": "once"}, **ci),

@@ -6,12 +6,12 @@ route.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 from loguru import logger
 
+from hermes.adapters.http.caller import CALLER, is_owner
 from hermes.adapters.http.problem import Problem, ProblemError, refusal
 from hermes.domain.access.api_key import ApiKey
 from hermes.services.keys import KeyService
@@ -19,7 +19,6 @@ from hermes.services.keys import KeyService
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
-CALLER: ContextVar[ApiKey | None] = ContextVar("caller")  # None: the owner; unset: no access
 KEY = web.RequestKey("key", ApiKey)
 
 ROUTES = frozenset(
@@ -78,7 +77,7 @@ REFUSED_COMMANDS = frozenset({"processes", "yolo"})
 
 def may_approve() -> bool:
     """Return True if the caller may allow tool calls. A named key may only deny them."""
-    return CALLER.get(None) is None
+    return is_owner()
 
 
 class KeyScope:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hermes.adapters.http.caller import shown_failure, shown_why
 from hermes.domain.access.question import waits_for
 from hermes.domain.read.activity import activity_of
 
@@ -54,14 +55,14 @@ def session(session: Session) -> JsonObject:
         "messages": session.messages,
         "turns": session.turns,
         "usage": plain(session.usage),
-        "last_failure": plain(session.last_failure) if session.last_failure else None,
+        "last_failure": plain(shown_failure(session.last_failure)) if session.last_failure else None,
     }
 
 
 def view(view: SessionView) -> JsonObject:
     return {
         "session": session(view.session),
-        "why": view.why,
+        "why": shown_why(view),
         "waits_for": waits_for(view.session),
         "lineage": list(view.lineage),
         "live": view.live,

@@ -16,6 +16,7 @@ from aiohttp import web
 from loguru import logger
 
 from hermes.adapters.http import presentation
+from hermes.adapters.http.caller import shown_failure
 from hermes.domain.access.permission import NEEDS_APPROVER
 from hermes.domain.errors import (
     BadInputError,
@@ -138,6 +139,7 @@ def of_error(error: Exception) -> Problem:
 def of_failure(failure: Failure, *, keyed: bool) -> Problem:
     """Translate a failed turn. `keyed`: its request had an Idempotency-Key."""
     status, code = _FAILURES[failure.kind]
+    failure = shown_failure(failure)
     if status not in (429, 503):
         return Problem(status=status, code=code, message=failure.message)
     again = "under a new Idempotency-Key would store it twice" if keyed else "again within a minute does the same"

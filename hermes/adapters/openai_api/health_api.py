@@ -32,11 +32,11 @@ class HealthApi:
         return json_response({"status": "ok", "version": self._service.operations.version()})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        reason = self._service.operations.ready() if self._service.lifetime.intake_open else "the daemon is stopping"
-        if not reason:
-            return json_response(
-                {"status": "ready", "model": self._service.operations.info().get("model_health", {})}
-            )
+        """Return whether the daemon takes work. Strangers can ask, so it names no endpoint, path or error."""
+        is_open = self._service.lifetime.intake_open
+        if is_open and not self._service.operations.ready():
+            return json_response({"status": "ready"})
+        reason = "unavailable" if is_open else "stopping"
         response = json_response({"status": "not ready", "reason": reason}, status=503)
         response.headers["Retry-After"] = "5"
         return response

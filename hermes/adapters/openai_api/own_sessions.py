@@ -6,7 +6,7 @@ administers the sessions of named keys, and writes no message into them: the cli
 
 from __future__ import annotations
 
-from hermes.adapters.http.key_scope import CALLER
+from hermes.adapters.http.caller import CALLER
 from hermes.adapters.http.problem import refusal
 from hermes.domain.access.api_key import ApiKey, is_named_key
 from hermes.domain.access.role import Role

@@ -15,9 +15,9 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter
+from hermes.adapters.http.caller import CALLER
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, frame, open_stream
-from hermes.adapters.http.key_scope import CALLER
 from hermes.adapters.http.listener import until
 from hermes.adapters.http.schema import Fields, SessionIdText
 from hermes.adapters.http.service import Service

@@ -38,24 +38,9 @@ class HealthJson(TypedDict):
     version: str
 
 
-class ModelFailure(TypedDict):
-    at: float
-    model: str
-    code: str
-    cause: str
-    status: Count | None
-    address: str
-
-
-class ModelHealthJson(TypedDict, total=False):
-    answered_at: float | None
-    last_failure: ModelFailure | None
-
-
 class ReadinessJson(TypedDict):
     status: Literal["ready", "not ready"]
-    reason: NotRequired[str]
-    model: NotRequired[ModelHealthJson]
+    reason: NotRequired[Literal["stopping", "unavailable"]]
 
 
 class ModelJson(TypedDict):

@@ -13,6 +13,7 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter
+from hermes.adapters.http.caller import is_owner
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, frame, open_stream
 from hermes.adapters.http.listener import until
@@ -180,7 +181,8 @@ class RunApi:
                 return web.Response(status=204)  # no more events: stops clients that reconnect automatically
             known = after if after is not None and after in set(map(place_of, records)) else None
             connection_of(request).follows()
-            events = _RunEventStream(token.text(RUN), await open_stream(request), known, shared.frames)
+            frames = shared.frames if is_owner() else {}  # the owner's show more
+            events = _RunEventStream(token.text(RUN), await open_stream(request), known, frames)
             lost, lifetime = connection_of(request).lost, service.lifetime
             is_over = await until(events.all(follower), lost, lifetime.leaving)
             if is_over is None and not lost.done():

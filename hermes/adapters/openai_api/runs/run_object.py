@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.adapters.http import problem
+from hermes.adapters.http.caller import shown_failure
 from hermes.adapters.http.presentation import JsonObject, plain
 from hermes.adapters.openai_api.turns import pending, turn_event
 from hermes.adapters.openai_api.turns.turn_follower import TurnUpdate
@@ -74,7 +75,7 @@ class RunObject:
 
 def error_of(failure: Failure) -> JsonObject:
     found = problem.of_failure(failure, keyed=False)
-    return {"code": found.code, "message": failure.message}
+    return {"code": found.code, "message": shown_failure(failure).message}
 
 
 # ---------------------------------------------------------------- events

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from hermes.adapters.http.key_scope import CALLER
+from hermes.adapters.http.caller import CALLER
 from hermes.adapters.http.parameter import query
 from hermes.adapters.http.presentation import JsonObject, plain
 from hermes.adapters.http.problem import refusal

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hermes.adapters.http.caller import is_owner
 from hermes.adapters.http.presentation import JsonObject
 from hermes.domain.access import question
 from hermes.domain.access.question import Question
 from hermes.domain.events import CallAsked
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.state import Session
+from hermes.domain.tool_call import Approval
 
 
 def asked_in(session: Session) -> CallAsked | None:
@@ -28,12 +32,17 @@ def _event(session: SessionId, found: Question) -> CallAsked:
     )
 
 
+def shown_choices(choices: Sequence[str], *, approval: bool) -> list[str]:
+    """Return the choices that the caller has. A named key can only deny a tool call."""
+    return [each for each in choices if not approval or is_owner() or each == Approval.DENY]
+
+
 def field(asked: CallAsked) -> JsonObject:
     return {
         "kind": "approval" if asked.approval else "question",
         "call_id": asked.call,
         "question": asked.question,
-        "choices": list(asked.choices),
+        "choices": shown_choices(asked.choices, approval=asked.approval),
         "session_id": asked.session,
         "turn_id": asked.turn,
     }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.openai_api.turns.pending import shown_choices
 from hermes.domain.events import (
     CallAnswered,
     CallAsked,
@@ -75,7 +76,12 @@ def of_record(record: Record, session: SessionId, calls: Mapping[str, Call]) -> 
 
 
 def _asked(call: str, name: str, question: str, choices: tuple[str, ...], *, approval: bool) -> Named:
-    fields: JsonObject = {"call_id": call, "name": name, "question": question, "choices": list(choices)}
+    fields: JsonObject = {
+        "call_id": call,
+        "name": name,
+        "question": question,
+        "choices": shown_choices(choices, approval=approval),
+    }
     return ("approval.request" if approval else "question"), fields
 
 
