@@ -31,6 +31,9 @@ class Sessions(Protocol):
     async def located(self, key: InboundKey) -> Seen | None:
         """Return the turn that a key of a client's history or request leads to."""
 
+    async def locate(self, seen: Seen) -> None:
+        """Let a key lead to this turn from now on."""
+
     async def note_command(self, submission: Submission) -> Receipt | None:
         """Record a command's inbound id before the command runs. Returns its receipt if it came before."""
 

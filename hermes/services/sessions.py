@@ -155,6 +155,9 @@ class SessionService(Archive, Sessions):
         if submission.inbound is not None:
             await self._record_seen(submission, reply_key(submission.inbound), reply)
 
+    async def locate(self, seen: Seen) -> None:
+        await self._store((See(seen=seen, latest=True),))
+
     async def _record_seen(self, command: Submission, key: InboundKey, fingerprint: bytes) -> None:
         session = command.session or SessionId("")
         seen = Seen(key=key, session=session, turn=command.turn, fingerprint=fingerprint, at=self._clock())

@@ -181,6 +181,9 @@ class FakeSessions:
         receipt, _ = self.seen.get(submission.inbound, (None, b"")) if submission.inbound else (None, b"")
         return receipt and replace(receipt, duplicate=True)
 
+    async def locate(self, seen: Seen) -> None:
+        self.places[seen.key] = seen
+
     async def located(self, key: InboundKey) -> Seen | None:
         return self.places.get(key)
 

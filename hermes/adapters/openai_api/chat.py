@@ -17,7 +17,6 @@ from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.chat_request import ChatTurn, check_chat_request, parse_chat_request
 from hermes.adapters.openai_api.chat_stream import ChatStream
-from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.turns.session_choice import read_choice
@@ -51,7 +50,7 @@ class Chat:
         service = self._service
         await check_intake(service, intake.submission)
         if (command := command_in(chat.given, TextCommands(service.text_commands))) is not None:
-            return await self._command(request, chat, await self._intake.located(intake), command)
+            return await self._command(request, chat, intake, command)
         if service.side is not None and intake.choice.is_open and is_side_request(chat.given):
             return await self._side(request, chat, intake.submission, service.side)
         with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
@@ -66,10 +65,10 @@ class Chat:
     # ------------------------------------------------------------ commands
 
     async def _command(
-        self, request: web.Request, chat: ChatTurn, submission: Submission, command: Parsed
+        self, request: web.Request, chat: ChatTurn, intake: Intake, command: Parsed
     ) -> web.StreamResponse:
         """Run a command immediately. It never reaches the model; its reply has the form of an answer."""
-        reply = await run_once(self._service, command, submission)
+        submission, reply = await self._intake.command(intake, command)
         if reply.receipt is not None:
             request[RECEIPT] = reply.receipt
         session = reply.session or submission.session or SessionId("")

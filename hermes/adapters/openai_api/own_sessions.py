@@ -73,6 +73,10 @@ class OwnSessions(Sessions):
         await self.check_writer(submission.session)
         return await self._inner.accepted(submission)
 
+    async def locate(self, seen: Seen) -> None:
+        await self.check_writer(seen.session)
+        await self._inner.locate(seen)
+
     async def located(self, key: InboundKey) -> Seen | None:
         found = await self._inner.located(key)
         await self.check(found.session if found is not None else None)

@@ -24,6 +24,7 @@ _BEGINNING = 1_200  # characters of a command in a question that is cut
 _FINDINGS_IN_CUT = 6
 MAY_I_RUN = "May I run this?"
 MAY_I_DO = "May I do this?"
+BEHIND_ANOTHER = "Your message is stored and waits for another turn.\n\n"  # before a question of that turn
 _RUNS = "terminal"  # the tool whose summary is a command
 
 

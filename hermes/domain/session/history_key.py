@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hermes.domain.access.question import in_words
+from hermes.domain.access.question import BEHIND_ANOTHER, in_words, open_question
+from hermes.domain.access.role import assumed
 from hermes.domain.message_chain import answered, joined, key_of, text_and_calls
-from hermes.domain.records import Asked, Record, TurnFinished
+from hermes.domain.records import Asked, MessageReceived, Record, TurnFinished
 from hermes.domain.session.state import Session, Turn
 from hermes.domain.session.state_fold import evolve
 from hermes.domain.session.turn_role import role_of_turn
@@ -20,14 +21,29 @@ from hermes.domain.submission import Seen
 def located_by(before: Session, records: Sequence[Record], now: float) -> list[Seen]:
     """Return the keys that these records add."""
     located: list[Seen] = []
-    if not any(isinstance(record, TurnFinished | Asked) for record in records):
+    if not any(isinstance(record, TurnFinished | Asked | MessageReceived) for record in records):
         return located
     session = before
     for record in records:
         if (turn := session.turn) is not None and turn.chain:
             located += _keys(session, turn, record, now)
         session = evolve(session, record)
-    return located
+    return [*located, *_of_waiting(session, now)]
+
+
+def _of_waiting(session: Session, now: float) -> Iterable[Seen]:
+    """Return the keys of messages that wait behind a question: their clients get the question as the answer."""
+    asked = open_question(session)
+    for turn in session.queue if asked is not None else ():
+        if turn.chain and asked is not None:
+            words = in_words(
+                asked.text,
+                asked.choices,
+                session.id,
+                approval=asked.approval,
+                may_approve=(turn.role or assumed(session.platform)).approves,
+            )
+            yield from _seen(session, turn, BEHIND_ANOTHER + words, (), now=now)
 
 
 def _keys(session: Session, turn: Turn, record: Record, now: float) -> Iterable[Seen]:

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from hermes.adapters.http import parameter
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.responses.command_response import send_command_response
 from hermes.adapters.openai_api.responses.response_object import Answering
@@ -94,8 +93,7 @@ class ResponseApi:
         self, request: web.Request, asked: ResponseRequest, intake: Intake, command: Parsed
     ) -> web.StreamResponse:
         """Run a command immediately. It never reaches the model."""
-        submission = await self._intake.located(intake)
-        reply = await run_once(self._service, command, submission)
+        submission, reply = await self._intake.command(intake, command)
         records = records_of(reply, submission, self._service.clock(), self._service.model_name)
         session = records[0].session
         if session:

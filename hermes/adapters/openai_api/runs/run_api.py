@@ -20,7 +20,6 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import Fields, SessionIdText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.responses.stored_items import stored_items
 from hermes.adapters.openai_api.runs.run_object import RunObject, event_of, is_last, place_of
@@ -100,8 +99,7 @@ class RunApi:
 
     async def _command(self, request: web.Request, intake: Intake, command: Parsed) -> web.Response:
         """Run a command immediately. It never reaches the model, and its run is not stored."""
-        submission = await self._intake.located(intake)
-        reply = await run_once(self._service, command, submission)
+        submission, reply = await self._intake.command(intake, command)
         records = records_of(reply, submission, self._service.clock(), self._service.model_name)
         session = records[0].session
         if session:

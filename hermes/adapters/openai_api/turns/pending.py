@@ -50,7 +50,7 @@ def field(asked: CallAsked) -> JsonObject:
 
 def in_words(asked: CallAsked, turn: TurnId, *, may_approve: bool) -> str:
     """Return the question as the text of an answer. `turn` is the client's turn."""
-    first = "" if asked.turn == turn else "Your message is stored and waits for another turn.\n\n"
+    first = "" if asked.turn == turn else question.BEHIND_ANOTHER
     return first + question.in_words(
         asked.question, asked.choices, asked.session, approval=asked.approval, may_approve=may_approve
     )

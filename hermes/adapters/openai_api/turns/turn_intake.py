@@ -19,24 +19,30 @@ from loguru import logger
 from hermes.adapters.http.parameter import header, idempotency_key
 from hermes.adapters.http.problem import ProblemError
 from hermes.adapters.http.service import Service
+from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.turns.conversation_input import ConversationInput
 from hermes.adapters.openai_api.turns.placement import is_gone, no_previous, place_after
 from hermes.adapters.openai_api.turns.session_choice import SessionChoice
 from hermes.adapters.openai_api.turns.turn_view import end_of
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
 from hermes.domain.errors import BadInputError, UnknownSessionError
-from hermes.domain.ids import InboundKey, SessionId, TurnToken
+from hermes.domain.ids import InboundKey, SessionId, TurnId, TurnToken
 from hermes.domain.message import EncodedMessage
-from hermes.domain.message_chain import Chain, begin, key_of, request_key
+from hermes.domain.message_chain import Chain, answered, begin, key_of, request_key
 from hermes.domain.records import TurnFailed
 from hermes.domain.source import Source
 from hermes.domain.submission import Receipt, Seen, Submission
 from hermes.domain.turn_failure import FailureKind
 from hermes.domain.values import dataclass, replace
+from hermes.services.commands.registry import Parsed
+from hermes.services.commands.reply import CommandReply
 
 RETRY_HEADER = "x-stainless-retry-count"  # how often the client library has repeated the request
 REPEATED_WITHIN_S = 60.0  # after the end of the first try
 _TRY_AGAIN = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)  # answered with 429 and 503
+
+_MOVED_ON = ("call_not_waiting", "turn_taken_back")  # the client's history is not the session's any more
+_ELSEWHERE = ("new", "branch")  # commands after which the history continues no known turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +129,33 @@ class TurnIntake:
             return await self._continued(intake)
         return await self._service.sessions.submit(submission)
 
-    async def located(self, intake: Intake) -> Submission:
+    async def command(self, intake: Intake, command: Parsed) -> tuple[Submission, CommandReply]:
+        """Run a command in the session of the request. A history that goes on after its reply is recognised."""
+        submission = await self._located(intake)
+        found = await self._find(key_of(intake.before))
+        reply = await run_once(self._service, command, submission)
+        session = reply.session or submission.session
+        turn = None if session is None else await self._turn_before(session, command, reply, found)
+        if session is not None and turn is not None:
+            key = key_of(answered(submission.chain, reply.text))
+            seen = Seen(key=key, session=session, turn=turn, fingerprint=b"", at=self._service.clock())
+            await self._service.sessions.locate(seen)
+        return submission, reply
+
+    async def _turn_before(
+        self, session: SessionId, command: Parsed, reply: CommandReply, found: Seen | None
+    ) -> TurnId | None:
+        """Return the turn that a message after the command's reply continues."""
+        if reply.receipt is not None:
+            return reply.receipt.turn
+        if found is None or command.command.name in _ELSEWHERE:
+            return None
+        if command.command.name != "undo":
+            return found.turn
+        last = await self._service.sessions.messages(session, None, 1)
+        return last[-1].turn or None if last else None
+
+    async def _located(self, intake: Intake) -> Submission:
         """Return the submission with the session that it would go to, for a command that acts on it."""
         submission, choice, sessions = intake.submission, intake.choice, self._service.sessions
         if choice.key is not None:
@@ -147,9 +179,9 @@ class TurnIntake:
             except (ProblemError, UnknownSessionError) as error:  # it was erased
                 logger.info("api: history of session {} is not stored any more: {}", found.session, error)
             except BadInputError as error:
-                if error.code != "call_not_waiting":
+                if error.code not in _MOVED_ON:
                     raise
-                logger.info("api: session {} took other results meanwhile; a new one is opened", found.session)
+                logger.info("api: session {} has moved on ({}); a new one is opened", found.session, error.code)
         return await sessions.submit(submission)
 
     async def _after(self, before: TurnToken, submission: Submission) -> Receipt:
