@@ -16,7 +16,7 @@ from hermes.cli.output import count, printable
 from hermes.cli.pid import WatchedProcess, has_ended, is_alive, watch_process
 from hermes.cli.previous_boot import explaining_last_end
 from hermes.config.home import holder, is_free
-from hermes.domain.errors import HermesError, NotRunningError
+from hermes.domain.errors import ConfigError, HermesError, NotRunningError
 from hermes.domain.listing import some
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
     before = _wait_for_info(client, home, args.timeout)
     with watch_process(before["pid"]) as process:
-        client.post("/stop", {"reason": args.reason, "restart": True})
+        _request_restart(client, args.reason)
         after = _next_boot(client, before, process, args.timeout)
         if isinstance(after, str):
             raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, before['pid'])}")
@@ -133,6 +133,15 @@ def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     return show(
         args, answer, f"The daemon on {home.data_dir} has restarted (pid {after['pid']}, version {after['version']})."
     )
+
+
+def _request_restart(client: AdminClient, reason: str) -> None:
+    try:
+        client.post("/stop", {"reason": reason, "restart": True})
+    except AdminError as error:
+        if error.code == "bad_configuration":
+            raise ConfigError(str(error)) from error
+        raise
 
 
 def _next_boot(

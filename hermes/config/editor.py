@@ -24,9 +24,12 @@ def with_settings(text: str, changes: Mapping[str, Value]) -> str:
 
 
 def without_setting(text: str, name: str) -> str:
-    """Return the text without this setting. Comments on other lines stay. Raises ConfigError for unusual YAML."""
-    section, key = name.split(".")
+    """Return the text without this setting or section. Other comments stay. Raises ConfigError for unusual YAML."""
+    section, _, key = name.partition(".")
     found = _find(_root(text), section)
+    if found is not None and not key:
+        begin, end = _line_span(text, found)
+        return text[:begin] + text[end:]
     if found is None or found[1].id != "mapping" or (setting := _find(found[1], key)) is None:
         return text
     begin, end = _flow_span(found[1], setting) if _is_flow(found[1]) else _line_span(text, setting)

@@ -55,6 +55,7 @@ __all__ = [
     "explain_config",
     "load_config",
     "parse_text",
+    "problems_of",
     "retired_warnings",
 ]
 
@@ -78,6 +79,15 @@ def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapp
 def check_text(text: str, home: Home, environ: Mapping[str, str]) -> Config:
     """Return the configuration that this text of the file would give. Raises ConfigError with all problems."""
     return _explain(*read_config_text(text.encode(), home.config_file), home, environ)[0]
+
+
+def problems_of(text: str, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return all problems of this text, and contradictions between its valid settings."""
+    found, problems = read_config_text(text.encode(), home.config_file)
+    from_environ, environ_problems = _read_environ(environ)
+    found = found | from_environ
+    config = _build(found, home)
+    return (*problems, *environ_problems, *_unknown_variables(environ, config), *_contradictions(config, found))
 
 
 def _explain(
@@ -135,10 +145,12 @@ def _read_environ(environ: Mapping[str, str]) -> tuple[dict[str, FoundValue], li
 
 
 def parse_text(setting: Setting, text: str) -> Value:
-    """Return the value that a variable or an argument of the command line means. Lists are separated by commas."""
+    """Return the value that a variable or an argument of the command line means. Lists have commas or are YAML."""
     kind = type(setting.default)
     if kind is str:
         return text
+    if kind is tuple and text.lstrip().startswith("["):
+        return _yaml_list(text)
     if kind is tuple:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if kind is bool:
@@ -146,6 +158,18 @@ def parse_text(setting: Setting, text: str) -> Value:
             raise ValueError(f"expected {expected(setting)}, found {text[:40]!r}")
         return text.lower() in {"true", "1"}
     return parse_number(setting, text)
+
+
+def _yaml_list(text: str) -> tuple[str, ...]:
+    import yaml  # noqa: PLC0415 - slow
+
+    try:
+        found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts only
+    except yaml.YAMLError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ValueError(f"expected a list like [a, b], found {text[:40]!r}")
+    return tuple(found)
 
 
 def _unknown_variables(environ: Mapping[str, str], config: Config) -> list[str]:

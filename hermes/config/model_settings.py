@@ -38,7 +38,13 @@ def variables_complaint(text: str) -> str:
     return "" if re.fullmatch(names, text) else "must be names of environment variables, not the key itself"
 
 
+def _name_complaint(text: str) -> str:
+    return "must not contain brackets or quotes" if re.search(r"[\[\]\"']", text) else ""
+
+
 def _fallback_complaint(text: str) -> str:
+    if complaint := _name_complaint(text.partition("@")[0]):
+        return complaint
     shape = r"[^\s@]+(@https?://[^\s/@]+(/[^\s#]*)?(#[A-Za-z_][A-Za-z0-9_]*)?)?"
     forms = "must be [PROVIDER:]MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE_WITH_THE_KEY"
     return "" if re.fullmatch(shape, text) else forms
@@ -57,7 +63,7 @@ def _prices_complaint(text: str) -> str:
 
 
 def _choice_complaint(text: str) -> str:
-    return "must be [PROVIDER:]MODEL" if any(map(str.isspace, text)) else ""
+    return "must be [PROVIDER:]MODEL" if any(map(str.isspace, text)) else _name_complaint(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +71,7 @@ class ModelConfig:
     provider: str = setting(OFFLINE, choices=PROVIDER_NAMES, live=True)
     protocol: str = setting(AUTO, choices=(AUTO, *WireProtocol), live=True)
     base_url: str = setting("", complaint=base_url_complaint, live=True)
-    name: str = setting("", live=True)
+    name: str = setting("", complaint=_name_complaint, live=True)
     api_key_env: str = setting(AUTO, complaint=variables_complaint, live=True)
     api_key_file: str = setting("", path=True, live=True)
     context_window: int = setting(0, least=0, most=100_000_000, live=True)

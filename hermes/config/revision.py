@@ -5,11 +5,12 @@ The file is whole at every moment: a crash leaves the old one or the new one. Li
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from hermes.config.editor import with_settings, without_setting
 from hermes.config.file import NO_KEY_HERE, did_you_mean
-from hermes.config.loader import check_text, parse_text
+from hermes.config.loader import check_text, parse_text, problems_of
 from hermes.config.schema import RETIRED, Value
 from hermes.config.settings import SETTINGS, Setting
 from hermes.domain.errors import ConfigError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 class Revised:
     before: str  # text of the file
     after: str
+    problems: tuple[str, ...] = ()  # mistakes that the file had before and still has
 
     @property
     def changed(self) -> bool:
@@ -63,27 +65,46 @@ def value_of(setting: Setting, words: Sequence[str]) -> Value:
     raise ConfigError(f"{setting.name}: takes one value, found {len(words)}; nothing was changed")
 
 
-def set_settings(home: Home, changes: Mapping[str, Value], environ: Mapping[str, str]) -> Revised:
+def set_settings(
+    home: Home, changes: Mapping[str, Value], environ: Mapping[str, str], *, repair: bool = False
+) -> Revised:
     """Write these settings. Raises ConfigError, and changes nothing, if the result is not valid."""
-    return revise(home, environ, lambda text: with_settings(text, changes))
+    return revise(home, environ, lambda text: with_settings(text, changes), repair=repair)
 
 
 def unset_setting(home: Home, name: str, environ: Mapping[str, str]) -> Revised:
-    """Remove a setting, known or not. Raises ConfigError, and changes nothing, if the result is not valid."""
-    return revise(home, environ, lambda text: without_setting(text, name))
+    """Remove a setting or section, known or not. Raises ConfigError, and changes nothing, for a new mistake."""
+    return revise(home, environ, lambda text: without_setting(text, name), repair=True)
 
 
-def revise(home: Home, environ: Mapping[str, str], edit: Callable[[str], str]) -> Revised:
-    """Edit the text of the file, check it as a daemon of this environment would, and write it."""
+def revise(home: Home, environ: Mapping[str, str], edit: Callable[[str], str], *, repair: bool = False) -> Revised:
+    """Edit the text of the file, check it as a daemon of this environment would, and write it.
+
+    A repair may leave mistakes that the file had before.
+    """
     before = read_text(home)
-    revised = Revised(before=before, after=edit(before))
+    after = edit(before)
+    left = _remaining(before, after, home, environ) if repair else ()
+    revised = Revised(before=before, after=after, problems=left)
     if revised.changed:
-        check_text(revised.after, home, environ)
+        if not left:
+            check_text(after, home, environ)
         home.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if read_text(home) != before:
             raise ConfigError(f"{home.config_file} was changed by another program meanwhile; try again")
         write_private(home.config_file, revised.after)
     return revised
+
+
+def _remaining(before: str, after: str, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the mistakes of the new text if the old text had all of them; else nothing."""
+    known = set(map(_without_place, problems_of(before, home, environ)))
+    left = problems_of(after, home, environ)
+    return left if known.issuperset(map(_without_place, left)) else ()
+
+
+def _without_place(problem: str) -> str:
+    return re.sub(r"^/.*?:\d+:\d+: ", "", problem)
 
 
 def read_text(home: Home) -> str:

@@ -335,7 +335,14 @@ class Setting:
         for choice in self.rule.choices:
             if choice.casefold() == text.casefold():
                 return choice
-        raise ValueError(f"must be one of {', '.join(self.rule.choices)}, not {text[:40]!r}")
+        known = ", ".join(choice or "empty" for choice in self.rule.choices)
+        raise ValueError(f"must be one of {known}, not {text[:40]!r}{self._near(text)}")
+
+    def _near(self, text: str) -> str:
+        from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+
+        near = get_close_matches(text, self.rule.choices, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
 
     def _check_range(self, number: float) -> None:
         if not self.rule.least <= number <= self.rule.most:

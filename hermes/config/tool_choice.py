@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hermes.config.schema import Value
     from hermes.config.settings import ToolsConfig
 
+_RISKY = ("terminal", "file", "process")
 SURFACES = ("default", "api", "cli", "guest")  # settings with a list of tools
 
 
@@ -32,6 +33,16 @@ def _listed(config: ToolsConfig, surface: str) -> tuple[str, ...]:
 
 def _expanded(names: Collection[str]) -> set[str]:
     return {tool for name in names for tool in tools_of(name)}
+
+
+def is_off_everywhere(config: ToolsConfig, name: str) -> bool:
+    """Return whether `tools.disabled` turns off one of these tools on every surface."""
+    return not _expanded(config.disabled).isdisjoint(tools_of(name))
+
+
+def is_risky_for_guests(name: str) -> bool:
+    """Return whether these tools give a guest access to commands or files of this machine."""
+    return not _expanded(_RISKY).isdisjoint(tools_of(name))
 
 
 def enabling(config: ToolsConfig, name: str, surface: str) -> Mapping[str, Value]:

@@ -11,6 +11,7 @@ import pytest
 
 from hermes.cli.main import main
 from hermes.config.home import Home, lock
+from hermes.config.loader import load_config
 from tests.cli.conftest import Hermes
 
 SHELL = "checked with the environment variables of this shell"
@@ -183,6 +184,7 @@ def test_set_get_and_unset(home: Home, capsys: pytest.CaptureFixture[str]) -> No
         "value": 8642,
         "changed": True,
         "path": str(home.config_file),
+        "problems": [],
         "overridden_by": None,
         "apply_with": None,
     }
@@ -260,3 +262,35 @@ def test_edit_with_a_failing_editor_changes_nothing(home: Home, hermes: Hermes, 
     done = hermes("config", "edit", EDITOR=editor, VISUAL="")
     assert (done.returncode, home.config_file.exists()) == (78, False)
     assert said in done.stderr
+
+
+def test_a_list_in_brackets_is_a_list(home: Home) -> None:
+    assert main(["config", "set", "model.fallbacks", "[offline, 'a:b']"]) == 0
+    assert load_config(home, {}).model.fallbacks == ("offline", "a:b")
+    for text in ("[offline", "[[a]]"):
+        assert main(["config", "set", "model.fallbacks", text]) == 78
+    home.config_file.write_text('model: {fallbacks: ["[offline]"]}\n')
+    assert main(["config", "check"]) == 78
+
+
+def test_mistakes_are_repaired_one_by_one(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.config_file.write_text("api:\n  prot: 1\nlog:\n  level: LOUD\nport: 3\n")
+    assert main(["config", "set", "log.level", "debug", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["problems"]) == 2
+    assert main(["config", "set", "model.provider", "openai"]) == 78  # a new mistake
+    assert main(["config", "unset", "api.prot"]) == 0
+    assert "unknown section 'port'" in capsys.readouterr().out
+    assert main(["config", "unset", "port", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+    assert load_config(home, {}).log.level == "DEBUG"
+
+
+def test_edit_without_a_terminal_is_refused_and_leaves_no_draft(home: Home, hermes: Hermes) -> None:
+    done = hermes("config", "edit", EDITOR="vi -n", VISUAL="")
+    assert (done.returncode, "needs a terminal; use `hermes config set`" in done.stderr) == (2, True)
+    assert list(home.data_dir.glob("*.draft")) == []
+
+
+def test_wrong_choices_get_a_suggestion(capsys: pytest.CaptureFixture[str], home: Home) -> None:
+    assert main(["config", "set", "model.provider", "opnai"]) == 78
+    assert "did you mean openai?" in capsys.readouterr().err

@@ -6,7 +6,9 @@ import json
 import os
 import pty
 import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,27 @@ def test_a_model_that_does_not_answer_changes_nothing(home: Home, hermes: Hermes
     )
     assert done.returncode == 75
     assert "127.0.0.1:9" in done.stderr
+    assert not home.config_file.exists()
+
+
+class _RefusesKeys(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(401)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_wrong_key_is_a_mistake_of_the_configuration(home: Home, hermes: Hermes) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _RefusesKeys) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/v1"
+        done = hermes("setup", "--non-interactive", "--provider", "custom", "--base-url", address, "--model", "x")
+        server.shutdown()
+    assert done.returncode == 78
     assert not home.config_file.exists()
 
 

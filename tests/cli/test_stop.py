@@ -38,7 +38,7 @@ def test_a_restart_that_could_not_come_back_is_refused_with_the_reason() -> None
     with DaemonProcess(environ={"HERMES_API_COMMANDS": "all"}) as daemon:
         (daemon.home / "config.yaml").write_text("resume:\n  when: sometimes\n")
         done = daemon.hermes("restart", timeout_s=20)
-        assert done.returncode == 1
+        assert done.returncode == 78
         assert "was not restarted" in done.stderr
         assert "resume.when" in done.stderr
         said = daemon.ask("/restart", "s").text
@@ -62,7 +62,7 @@ def test_restart_is_refused_if_config_check_fails(text: str, problem: str) -> No
         assert checked.returncode == 78
         assert problem in checked.stderr
         done = daemon.hermes("restart", timeout_s=20)
-        assert done.returncode == 1
+        assert done.returncode == 78
         assert problem in done.stderr
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGHUP)

@@ -8,6 +8,7 @@ import pytest
 
 from hermes.cli.main import main
 from hermes.config.home import Home
+from hermes.config.loader import load_config
 
 
 def test_tools_are_listed_and_toggled(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,3 +31,17 @@ def test_an_unknown_tool_is_refused_with_a_suggestion(home: Home, capsys: pytest
     assert main(["tools", "disable", "termnal"]) == 78
     assert "did you mean terminal?" in capsys.readouterr().err
     assert not home.config_file.exists()
+
+
+@pytest.mark.parametrize("tool", ["terminal", "read_file", "process"])
+def test_guests_get_tools_of_the_machine_only_with_yes(home: Home, tool: str) -> None:
+    assert main(["tools", "enable", tool, "--for", "guest"]) == 78
+    assert not home.config_file.exists()
+    assert main(["tools", "enable", tool, "--for", "guest", "--yes"]) == 0
+    assert tool in load_config(home, {}).tools.guest
+
+
+def test_a_tool_that_is_off_everywhere_is_not_enabled_for_one_surface(home: Home) -> None:
+    assert main(["tools", "disable", "web"]) == 0
+    assert main(["tools", "enable", "web", "--for", "api"]) == 78
+    assert load_config(home, {}).tools.disabled == ("web",)

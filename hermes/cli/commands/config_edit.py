@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from hermes.cli.parser import Commands
     from hermes.config.home import Home
+    from hermes.config.revision import Revised
     from hermes.config.schema import Value
     from hermes.config.settings import Setting
 
 _EDITORS = ("sensible-editor", "nano", "vi")
+_TERMINAL_EDITORS = frozenset({*_EDITORS, "vim", "nvim", "emacs", "micro", "helix", "hx", "joe", "pico"})
 _NEW_FILE = "# Settings of Hermes: sections with keys. `hermes config show` lists all settings and their values.\n"
 
 
@@ -40,7 +42,7 @@ def add_edits(actions: Commands) -> None:
         "set",
         _set,
         "Write a setting into the configuration file. The result is checked first; comments and order stay. Several "
-        "values, or values with commas, make a list.",
+        "values, values with commas, or [a, b] make a list. Mistakes that the file has already do not prevent it.",
         examples="  hermes config set model.name tiny-1\n  hermes config set tools.disabled web,terminal\n"
         '  hermes config set tools.disabled ""',
         json=True,
@@ -51,7 +53,7 @@ def add_edits(actions: Commands) -> None:
         "unset",
         _unset,
         "Remove a setting from the configuration file, so that its default applies.",
-        examples="  hermes config unset model.name",
+        examples="  hermes config unset model.name\n  hermes config unset api.prot",
         json=True,
     )
     unset.add_argument("key", metavar="KEY", help="section.setting")
@@ -113,26 +115,32 @@ def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home, setting = Home.from_environ(environ), known_setting(args.key)
     value = value_of(setting, args.value)
-    revised = set_settings(home, {setting.name: value}, environ)
-    return _report(args, environ, home, setting, changed=revised.changed, value=value)
+    revised = set_settings(home, {setting.name: value}, environ, repair=True)
+    return _report(args, environ, home, setting, revised=revised, value=value)
 
 
 def _unset(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.config.home import Home
     from hermes.config.revision import known_setting, unset_setting
-    from hermes.config.settings import SETTINGS
+    from hermes.config.settings import SECTIONS, SETTINGS
 
     home = Home.from_environ(environ)
-    if args.key.count(".") != 1:
+    if args.key in SECTIONS or args.key.count(".") > 1:
         known_setting(args.key)
     revised = unset_setting(home, args.key, environ)
     if args.key in SETTINGS:
         setting = SETTINGS[args.key]
-        return _report(args, environ, home, setting, changed=revised.changed, value=setting.default)
+        return _report(args, environ, home, setting, revised=revised, value=setting.default)
     if not revised.changed:
         known_setting(args.key)  # neither in the file nor known
-    answer = {"key": args.key, "changed": True, "path": str(home.config_file)}
-    return show(args, answer, f"{args.key} was removed; it is not a setting.")
+    answer = {"key": args.key, "changed": True, "path": str(home.config_file), "problems": list(revised.problems)}
+    return show(args, answer, [f"{args.key} was removed; it is not a setting.", *_left(revised)])
+
+
+def _left(revised: Revised) -> list[str]:
+    if not revised.problems:
+        return []
+    return ["The file still has these mistakes:", *(f"  {each}" for each in revised.problems)]
 
 
 def _report(
@@ -141,20 +149,23 @@ def _report(
     home: Home,
     setting: Setting,
     *,
-    changed: bool,
+    revised: Revised,
     value: Value,
 ) -> int:
     from hermes.config.editor import plain
     from hermes.config.home import is_free
 
+    changed = revised.changed
     override = setting.variable if setting.variable in environ else None
     apply = None if is_free(home) or not changed else "hermes reload" if setting.rule.live else "hermes restart"
     lines = [f"{setting.name} is {_plain(plain(value)) or 'empty'}{'' if changed else ', as before'}."]
     if override:
         lines.append(f"The environment variable {override} of this shell overrides the file.")
-    if apply:
+    lines += _left(revised)
+    if apply and not revised.problems:
         lines.append(f"The running daemon has the old value: `{apply}` applies the new one.")
     facts = {"key": setting.name, "value": plain(value), "changed": changed, "path": str(home.config_file)}
+    facts["problems"] = list(revised.problems)
     return show(args, {**facts, "overridden_by": override, "apply_with": apply}, lines)
 
 
@@ -165,10 +176,18 @@ class _DraftKeptError(HermesError):
     exit_code = 78
 
 
+class NoTerminalError(HermesError):
+    """The command needs a terminal."""
+
+    code = "no_terminal"
+    exit_code = 2
+
+
 def _edit(_args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.config.home import Home
     from hermes.config.revision import read_text, revise, write_private
 
+    editor = _editor(environ)
     home = Home.from_environ(environ)
     before = read_text(home)
     home.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -176,7 +195,7 @@ def _edit(_args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not draft.exists():
         write_private(draft, before or _NEW_FILE, secret=True)
     while True:
-        _run_editor(draft, environ)
+        _run_editor(draft, editor)
         edited = partial(_replaced, before=before, text=draft.read_text("utf-8"))
         try:
             revised = revise(home, environ, edited)
@@ -216,12 +235,19 @@ def _wants_again(error: ConfigError, draft: Path) -> bool:
         return False
 
 
-def _run_editor(file: Path, environ: Mapping[str, str]) -> None:
-    import subprocess
-
+def _editor(environ: Mapping[str, str]) -> str:
+    """Return the command of the editor. Raises ConfigError if there is none, NoTerminalError if it would hang."""
     chosen = environ.get("VISUAL") or environ.get("EDITOR") or next(filter(shutil.which, _EDITORS), "")
     if not chosen:
         raise ConfigError("there is no editor: set EDITOR, or use `hermes config set`")
+    if os.path.basename(shlex.split(chosen)[0]) in _TERMINAL_EDITORS and not sys.stdin.isatty():  # noqa: PTH119
+        raise NoTerminalError("`hermes config edit` needs a terminal; use `hermes config set`")
+    return chosen
+
+
+def _run_editor(file: Path, chosen: str) -> None:
+    import subprocess
+
     try:
         done = subprocess.run([*shlex.split(chosen), os.fspath(file)], check=False)  # noqa: S603 - the person's editor
     except OSError as error:

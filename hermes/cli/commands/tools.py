@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
         "tools",
         _list,
         "List the tools of the agent, or enable and disable them.",
-        examples="  hermes tools\n  hermes tools disable web\n  hermes tools enable terminal --for guest",
+        examples="  hermes tools\n  hermes tools disable web\n  hermes tools enable web --for api",
         json=True,
     )
     actions = Commands(tools, required=False)
@@ -34,6 +34,7 @@ def add_commands(commands: Commands) -> None:
     for parser in (enable, disable):
         parser.add_argument("tool", metavar="TOOL", help="tool or toolset, as `hermes tools` lists it")
         parser.add_argument("--for", dest="surface", choices=_SURFACES, default="", help=_FOR)
+    enable.add_argument("--yes", action="store_true", help="give guests a tool that reaches commands or files")
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -61,8 +62,21 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _enable(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.config.tool_choice import enabling
+    from hermes.config.home import Home
+    from hermes.config.loader import load_config
+    from hermes.config.tool_choice import enabling, is_off_everywhere, is_risky_for_guests
 
+    config = load_config(Home.from_environ(environ), environ).tools
+    if args.surface and is_off_everywhere(config, args.tool):
+        raise ConfigError(
+            f"{args.tool} is disabled everywhere (tools.disabled); `hermes tools enable {args.tool}` enables it on "
+            "every surface that lists it; nothing was changed"
+        )
+    if args.surface == "guest" and is_risky_for_guests(args.tool) and not args.yes:
+        raise ConfigError(
+            f"{args.tool} lets every guest reach commands or files of this machine; nothing was changed; --yes "
+            "enables it"
+        )
     return _change(args, environ, enabling)
 
 

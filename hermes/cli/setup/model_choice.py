@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.output import one_line
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ConfigError, HermesError, ModelError
+from hermes.domain.turn_failure import FailureKind
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _KEY_VARIABLE = "SETUP_MODEL_KEY"  # holds a typed key during the check
 _LIST_TIMEOUT_S = 5.0
 _DETECT_TIMEOUT_S = 0.5
 _MAX_LIST = 4 << 20  # bytes
+_WRONG = (FailureKind.AUTH, FailureKind.BAD_REQUEST, FailureKind.UNSUPPORTED)
 _SETTINGS = ("provider", "name", "base_url", "api_key_env", "api_key_file")
 
 
@@ -32,6 +34,12 @@ class ModelCheckError(HermesError):
     """The model did not answer. The text is one sentence with the next step."""
 
     exit_code = 75
+
+
+class WrongModelError(ModelCheckError):
+    """The endpoint refused the model or its key. A retry does not help."""
+
+    exit_code = 78
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +69,8 @@ def check_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> 
     try:
         asyncio.run(ask_once(make_models(config, environ).chain[0]))
     except ModelError as error:
-        raise ModelCheckError(one_line(str(error))) from error
+        kind = WrongModelError if error.failure.kind in _WRONG else ModelCheckError
+        raise kind(one_line(str(error))) from error
     except TimeoutError:
         raise ModelCheckError(
             f"{choice.name} did not answer within {MODEL_TIMEOUT_S:g} s; try again, or choose another model"
