@@ -51,3 +51,7 @@ class Failure:
     status: int = 0  # of HTTP
     stop: StopCause = StopCause.UNKNOWN  # of a turn that was cancelled
     by: str = ""  # platform and user of the person who stopped it
+
+    @property
+    def brief(self) -> str:
+        return f"{self.kind} ({self.status})" if self.status else str(self.kind)

@@ -19,6 +19,7 @@ from hermes.ports.sessions import Sessions
 
 FACT = "api.keys"
 _PREFIX = "hk_"
+_DAY_S = 86_400
 
 
 class KeyService:
@@ -68,6 +69,10 @@ class KeyService:
         today = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%d")
         tallies = await self._sessions.used(today)
         return sum((each.usage for each in tallies if each.platform == key.platform), Usage())
+
+    def rest_of_today_s(self) -> float:
+        """Return the time until 00:00 UTC, when daily budgets start again."""
+        return _DAY_S - self._clock() % _DAY_S
 
     async def _write(self, keys: Keys) -> None:
         await self._sessions.remember(FACT, api_key.encode(keys))

@@ -151,11 +151,11 @@ async def test_health_tells_the_version_and_readiness_its_reason(
 # ---------------------------------------------------------------- models and sessions
 
 
-async def test_the_models_are_our_name_and_the_real_one(client: aiohttp.ClientSession) -> None:
+async def test_the_models_are_our_names_and_the_real_one(client: aiohttp.ClientSession) -> None:
     async with client.get("/v1/models") as response:
         listed = await response.json()
     assert listed["object"] == "list"
-    assert [model["id"] for model in listed["data"]] == ["hermes", "toy-1"]
+    assert [model["id"] for model in listed["data"]] == ["hermes", "toy-1", "hermes-agent", "hermes:chat"]
     async with client.get("/v1/models/toy-1") as response:
         assert await response.json() == listed["data"][1]
 
@@ -251,7 +251,7 @@ async def test_openapi_matches_the_routes(world: ApiHarness) -> None:
     )
     routes = {(route.method.lower(), route.path.replace("{id:.+}", "{id}")) for route in api_routes(service)}
     described = {(method, path) for path, methods in document("1")["paths"].items() for method in methods}
-    assert routes == described
+    assert routes == described - {("get", "/"), ("get", "/metrics")}  # the server adds these two
 
 
 def test_examples_of_the_description_are_valid() -> None:

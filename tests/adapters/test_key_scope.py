@@ -262,8 +262,11 @@ async def test_key_that_has_spent_its_budget_starts_nothing_more(world: ApiHarne
     world.desk.tallies = [Tally(day=today, model="m", platform="key-other", usage=used)]
     assert (await chat(ci, ask("more"), **{OWNERS: "s"}))[0] == 200
     world.desk.tallies.append(Tally(day=today, model="m", platform="key-ci", usage=used))
-    status, body, _ = await chat(ci, ask("more"), **{OWNERS: "s"})
+    status, body, headers = await chat(ci, ask("more"), **{OWNERS: "s"})
     assert (status, body["error"]["code"]) == (402, "key_budget_exceeded")
+    assert "00:00 UTC" in body["error"]["message"]
+    again = datetime.fromtimestamp(NOW + int(headers["Retry-After"]), UTC)
+    assert (again.hour, again.minute) == (0, 0)
     assert (await call(ci, "GET", "/api/sessions/s"))[0] == 200
     assert (await call(ci, "POST", "/api/sessions/s/stop", {}))[0] == 200
 

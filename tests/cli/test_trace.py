@@ -128,3 +128,10 @@ def test_gaps_are_red_on_a_terminal(admin: FakeAdmin) -> None:
     red = [line for line in shown.splitlines() if "\x1b[31m" in line]
     assert len(red) >= 2
     assert all("the daemon was killed" in line or "interrupted" in line or "nothing was" in line for line in red)
+
+
+def test_equal_gaps_are_counted(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    gaps = ["overloaded (503)"] * 4 + [GAP]
+    admin.routes["GET /trace/telegram%3A77"] = Answer(body={"messages": [{**LINE, "problems": gaps}]})
+    assert main(["trace", "telegram:77"]) == 0
+    assert f"4 x overloaded (503); {GAP}" in capsys.readouterr().out

@@ -101,8 +101,9 @@ class KeyScope:
             return
         if key.has_spent(await self._keys.used_today(key)):
             logger.warning("api key {}: refused, daily budget is used up", key.name)
-            message = f"The key {key.name} has used up its daily budget (UTC). Nothing was stored."
-            raise ProblemError(Problem(status=402, code="key_budget_exceeded", message=message))
+            message = f"The key {key.name} has used up its budget until 00:00 UTC. Nothing was stored."
+            wait_s = self._keys.rest_of_today_s()
+            raise ProblemError(Problem(status=402, code="key_budget_exceeded", message=message, retry_after_s=wait_s))
 
 
 def _check_route(request: web.Request, key: ApiKey) -> None:

@@ -1,4 +1,4 @@
-"""GET /v1/models: the model names that a client can use. All of them mean the same agent."""
+"""GET /v1/models: the model names that a client can use. They mean the same agent; `hermes:chat` has no tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hermes.adapters.http.problem import Problem, ProblemError
 from hermes.adapters.http.service import Service, json_response
 from hermes.adapters.openai_api.turns.tool_wish import NO_TOOLS_MODEL
 
-ALIASES = ("hermes", "hermes-agent", "default", NO_TOOLS_MODEL)  # accepted besides the listed names
+_LISTED = ("hermes-agent", NO_TOOLS_MODEL)  # besides our name and the configured model
+ALIASES = ("hermes", "default", *_LISTED)  # always accepted
 
 
 def check_model(name: str, known: Sequence[str]) -> None:
@@ -29,7 +30,8 @@ class ModelApi:
         return [web.get("/v1/models", self.all), web.get("/v1/models/{id:.+}", self.one)]
 
     async def all(self, _request: web.Request) -> web.Response:
-        return json_response({"object": "list", "data": [self._model(name) for name in self._service.models()]})
+        names = dict.fromkeys((*self._service.models(), *_LISTED))
+        return json_response({"object": "list", "data": [self._model(name) for name in names]})
 
     async def one(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, ExitStack, nullcontext
 from loguru import logger
 
 from hermes.agent.models.circuit import CircuitBreaker
-from hermes.agent.models.failure import failure, malformed
+from hermes.agent.models.failure import failure, malformed, while_retried
 from hermes.agent.models.health import ModelHealth
 from hermes.agent.models.protocols.reasoning import ReasoningFilter
 from hermes.agent.models.retry import OUTAGE, next_delay, outage_delay
@@ -164,7 +164,7 @@ class ModelChain:
             _log_failure(model.name, request, problem, delay_s)
             if delay_s is None:
                 return problem, tries
-            listener.trouble(f"{problem.message}; next try in {delay_s:.0f} s")
+            listener.trouble(f"{while_retried(problem)}; next try in {delay_s:.0f} s")
             listener.retried(Retry(model=model.name, failure=problem, tries=tries, delay_s=delay_s))
             await self._sleep(delay_s)
 
@@ -226,7 +226,7 @@ def still_trying(problem: Failure, *, waited_s: float, patience_s: float, delay_
     """Return the notice of an outage that is waited out."""
     spent = f"{waited_s:.0f} s" if waited_s < 90 else f"{waited_s / 60:.0f} min"
     limit = f"{patience_s:.0f} s" if patience_s < 90 else f"{patience_s / 60:.0f} min"
-    return f"still trying after {spent} (up to {limit}): {problem.message}; next try in {delay_s:.0f} s"
+    return f"still trying after {spent} (up to {limit}): {while_retried(problem)}; next try in {delay_s:.0f} s"
 
 
 def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:

@@ -122,6 +122,12 @@ def with_remedy(found: Failure, source: str) -> Failure:
     return replace(found, message=found.message.replace(hint, advice))
 
 
+def while_retried(found: Failure) -> str:
+    """Return the message for a failure that Hermes retries by itself: without the advice to try again."""
+    is_retry_advice = found.kind in (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.TIMEOUT)
+    return found.message.removesuffix(f"; {_HINTS[found.kind]}") if is_retry_advice else found.message
+
+
 def with_near_names(found: Failure, model: str, known: Sequence[str]) -> Failure:
     """Return the failure of an unknown model with the most similar names that the endpoint has."""
     if not known or model in known:

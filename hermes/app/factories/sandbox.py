@@ -91,11 +91,11 @@ def probe_sandbox(config: Config, home: Home) -> Sandbox:
 
 
 def sandbox_text(sandbox: Sandbox) -> str:
-    """Describe the protection, or its absence and the cause, in one sentence."""
+    """Describe the protection, or its absence and the cause, in a few sentences, without the last full stop."""
     probe = sandbox.probe
     if probe.works:
         parts = "bubblewrap and seccomp" if probe.filtered else "bubblewrap, without a seccomp filter"
-        return f"on ({parts}; limits: {_limits(sandbox)}{_root_text(sandbox)})"
+        return f"on ({parts}; limits: {_limits(sandbox)}){_root_text(sandbox)}"
     why = f" ({probe.detail})" if probe.detail else ""
     whose = "" if probe.cause.value == "off" else "; users and guests have no terminal and file tools"
     return f"OFF: tools can read and change everything that this user can{whose}. Cause: {probe.cause.value}{why}"
@@ -104,8 +104,10 @@ def sandbox_text(sandbox: Sandbox) -> str:
 def _root_text(sandbox: Sandbox) -> str:
     if sandbox.user is None:
         return ""
-    unlimited = "; as root, in other users' directories, without a limit on processes" if not sandbox.cgroups else ""
-    return f"; the daemon is root, tools run as uid {sandbox.user.uid}{unlimited}"
+    text = f". The daemon runs as root, and tools run as uid {sandbox.user.uid}"
+    if sandbox.cgroups:
+        return text
+    return f"{text}. In directories of other users, tools run as root and without a limit on processes"
 
 
 def _limits(sandbox: Sandbox) -> str:

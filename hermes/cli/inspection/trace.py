@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.answered import reads_records
@@ -114,7 +115,7 @@ def _print_lines(lines: list[dict[str, Any]], given: str) -> None:
             str(line["model_calls"]),
             str(line["tool_calls"]),
             ", ".join(line["sent"]) or "-",
-            "; ".join(line["problems"]) or "-",
+            _gaps(line) or "-",
         ]
         for line, key in ((line, _message(line, given)) for line in lines)
     ]
@@ -123,12 +124,16 @@ def _print_lines(lines: list[dict[str, Any]], given: str) -> None:
     print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS", numbers=numbers)
 
 
+def _gaps(line: Mapping[str, Any]) -> str:
+    """Return the gaps of a message in one text. Equal ones are counted."""
+    counted = Counter(line["problems"])
+    return "; ".join(f"{number} x {gap}" if number > 1 else gap for gap, number in counted.items())
+
+
 def _print_gaps(line: Mapping[str, Any]) -> None:
     """Print the gaps in full: on a terminal the table may have cut them off."""
     if line["problems"] and sys.stdout.isatty():
-        print_text(
-            f"{line['turn'][:_SHORT]}: {one_line('; '.join(line['problems']))}", indent=_INDENT[:10], alarm=True
-        )
+        print_text(f"{line['turn'][:_SHORT]}: {one_line(_gaps(line))}", indent=_INDENT[:10], alarm=True)
 
 
 def _print_steps(line: Mapping[str, Any]) -> None:

@@ -157,7 +157,8 @@ class _Walk:
             self._step(record.at, "stopped", failure.message)
             self._end(record.at, TraceState.STOPPED)
         else:
-            self._step(record.at, "failed", self._doing(), problem=f"{failure.kind}: {failure.message}")
+            doing = ": ".join(filter(None, (self._doing(), failure.message)))
+            self._step(record.at, "failed", doing, problem=failure.brief)
             self._end(record.at, TraceState.FAILED)
 
     def _end(self, at: float, state: TraceState) -> None:
@@ -173,8 +174,8 @@ class _Walk:
     def retried(self, record: ModelRetried) -> None:
         """Add the failed call and the pause after it. Neither counts as time of the next call."""
         began = self._thinking_at or record.at
-        problem = f"{record.failure.kind}: {record.failure.message}"
-        self._step(began, "model", f"{record.model}: try {record.tries} failed", record.at - began, problem)
+        tried = f"{record.model}: try {record.tries} failed: {record.failure.message}"
+        self._step(began, "model", tried, record.at - began, record.failure.brief)
         if record.delay_s:
             self._step(record.at, "waiting", f"before try {record.tries + 1}", took_s=record.delay_s)
         self._thinking_at = record.at + record.delay_s
@@ -202,6 +203,7 @@ class _Walk:
         place = self._open.pop(record.call, None)
         if place is None:
             self._step(record.at, "tool", detail)
+            self._tools += record.outcome is CallOutcome.ERROR  # an unknown tool, or wrong arguments
         else:
             self._close(place, detail, record)
         self._calls.pop(record.call, None)
@@ -344,12 +346,8 @@ class _Walk:
             if self._state is TraceState.RUNNING:  # the next daemon will write it down
                 self._state, self._interruptions = TraceState.INTERRUPTED, self._interruptions + 1
         elif self._state is TraceState.INTERRUPTED:
-            self._step(
-                self._own_at,
-                "waiting",
-                "for the next message, or `hermes resume`",
-                problem=f"open for {span(now - self._own_at)}",
-            )
+            problem = f"open for {span(now - self._own_at)}"
+            self._step(self._own_at, "waiting", "for the next message, or `hermes resume`", problem=problem)
 
     def _show_deliveries(
         self, deliveries: Mapping[str, Delivery], remembered: Container[InboundKey], now: float

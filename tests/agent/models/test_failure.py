@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from hermes.agent.models.failure import (
     PROVIDER_TEXT_MAX,
     address_of,
+    failure,
     from_error_object,
     from_status,
     from_transport,
     retry_after,
+    while_retried,
 )
 from hermes.domain.turn_failure import FailureCause, FailureKind
 
@@ -91,11 +93,11 @@ def test_a_timeout_anywhere_in_the_chain_is_a_timeout() -> None:
 @given(st.text(), st.text("abc-", min_size=3), st.text())
 def test_the_key_is_never_part_of_the_text(before: str, secret: str, after: str) -> None:
     key = f"sk-{secret}-canary"
-    for failure in (
+    for found in (
         from_status(401, {}, body(f"{before}{key}{after}"), secret=key, now=NOW),
         from_error_object({"message": f"{before}{key}{after}"}, secret=key),
     ):
-        assert key not in failure.message
+        assert key not in found.message
 
 
 @given(st.text(st.characters(), max_size=2000))
@@ -179,3 +181,11 @@ def test_a_404_asks_whether_the_address_should_end_in_v1(address: str, hint: boo
 def test_a_full_path_as_address_is_pointed_out() -> None:
     failure = from_status(404, {}, b"", secret="", now=NOW, address="http://h:1/v1/chat/completions")
     assert "ends before /chat/completions" in failure.message
+
+
+def test_a_failure_that_hermes_retries_does_not_ask_to_try_again() -> None:
+    for kind in (FailureKind.OVERLOADED, FailureKind.TIMEOUT, FailureKind.RATE_LIMIT):
+        assert "try again" in failure(kind, "it failed").message
+        assert while_retried(failure(kind, "it failed")) == "it failed"
+    refused = failure(FailureKind.CONNECTION, "it failed")
+    assert while_retried(refused) == refused.message

@@ -54,6 +54,7 @@ class ApiRoute:
     open: bool = False  # no key is needed
     form: bool = False  # the body is a form
     binary: bool = False  # the answer is the content of a file
+    text_type: str = ""  # media type of an answer that is text
 
     @property
     def path(self) -> str:
@@ -107,6 +108,9 @@ class ApiRoute:
         if self.binary:
             first["description"] = "The file"
             first["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        if self.text_type:
+            first["description"] = "Text"
+            first["content"] = {self.text_type: {"schema": _TEXT}}
         if self.events is not None:
             first.setdefault("content", {})["text/event-stream"] = {"schema": _event(self.events, self.stream_text)}
         if IDEMPOTENCY_HEADER in self.headers:

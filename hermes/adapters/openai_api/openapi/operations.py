@@ -326,6 +326,10 @@ _DAEMON = (
         answer=dict[str, Any],
         open=True,
     ),
+    ApiRoute(route="GET /", id="getWelcomePage", summary="Page for browsers", text_type="text/html", open=True),
+    ApiRoute(
+        route="GET /metrics", id="getMetrics", summary="Figures for Prometheus, for the owner", text_type="text/plain"
+    ),
 )
 
 OPERATIONS: tuple[ApiRoute, ...] = (*_TURNS, *_SESSIONS, *SURFACE, *_PROCESSES, *_DAEMON)
