@@ -58,6 +58,7 @@ def test_a_bad_configuration_fails_and_skips_what_needs_it(home: Home, hermes: H
     home.config_file.write_text("api: {prot: 1}\n")
     done = hermes("doctor")
     assert done.returncode == 1
+    assert "?." not in done.stdout
     assert "failed   config.valid: " in done.stdout
     assert "did you mean api.port?" in done.stdout
     assert "skipped  model.endpoint: " in done.stdout

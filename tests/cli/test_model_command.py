@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hermes.cli.main import main
 from hermes.config.home import Home
 from hermes.config.providers import PROVIDERS
 from tests.support.scripted_model import ScriptedModel
@@ -72,3 +73,8 @@ def test_a_model_that_does_not_answer_is_not_set(hermes: Any, home: Home) -> Non
     assert hermes("model", "set", "vllm:gone", "--no-check").returncode == 0
     shown = json.loads(hermes("model", "show", "--json").stdout)
     assert (shown["provider"], shown["base_url"]) == ("vllm", "http://127.0.0.1:8000/v1")
+
+
+def test_no_known_models_are_reported(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "list", "ollama", "--known"]) == 0
+    assert capsys.readouterr().out == "No model of ollama is known without asking; omit --known.\n"

@@ -73,6 +73,13 @@ def test_a_model_that_does_not_answer_changes_nothing(home: Home, hermes: Hermes
     assert not home.config_file.exists()
 
 
+def test_an_empty_key_variable_means_no_key(home: Home, model: ScriptedModel, hermes: Hermes) -> None:
+    address = ("--base-url", model.server.base_url, "--model", "scripted")
+    done = hermes("setup", "--non-interactive", "--provider", "openai", *address, "--api-key-env", "")
+    assert done.returncode == 0, done.stderr
+    assert load_config(home, {}).model.api_key_env == ""
+
+
 class _RefusesKeys(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -99,7 +106,11 @@ def test_a_wrong_key_is_a_mistake_of_the_configuration(home: Home, hermes: Herme
     [
         ([], "no model was found"),
         (["--provider", "anthropc", "--model", "x"], "did you mean anthropic?"),
-        (["--provider", "openrouter"], "name a model of openrouter with --model"),
+        (["--provider", "custom", "--model", "x"], "custom needs --base-url URL"),
+        (["--provider", "custom", "--base-url", "host", "--model", "x"], "--base-url: must be an address"),
+        (["--provider", "openai", "--model", "[x]"], "--model: must not contain"),
+        (["--provider", "openai", "--model", "x", "--api-key-env", "sk-1"], "--api-key-env: must be names"),
+        (["--provider", "custom", "--base-url", "http://127.0.0.1:9/v1"], "name a model of custom with --model"),
     ],
 )
 def test_what_is_missing_is_named(home: Home, hermes: Hermes, argv: list[str], said: str) -> None:

@@ -135,6 +135,9 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if getattr(args, "json", False):
         print_json({"provider": provider, "models": [{"model": name, **_described(facts)} for name, facts in found]})
         return 0
+    if not found:
+        print_text(f"No model of {provider} is known{' without asking; omit --known' if args.known else ''}.")
+        return 0
     rows = [
         (one_line(name), f"{facts.context_window:,}" if facts.context_window else "-", _dollars(facts.price))
         for name, facts in found
@@ -207,6 +210,7 @@ def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     before, model = _load(environ), _chosen(args.model, environ)
     if not args.no_check and (code := _checked(args, model, environ)):
+        _hint_at_provider(args)
         return code
     changes = {"model.provider": model.provider, "model.name": model.name}
     if model.provider != before.provider:  # settings of the other endpoint do not apply
@@ -223,6 +227,15 @@ def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if _is_pending(home):
             print_text("The running daemon has the old one: `hermes reload` applies the new one.")
     return 0
+
+
+def _hint_at_provider(args: argparse.Namespace) -> None:
+    """Say that the part before the colon is no provider, if so: names of models may contain colons."""
+    from hermes.config.providers import PROVIDER_NAMES
+
+    prefix, colon, _ = args.model.partition(":")
+    if colon and prefix not in PROVIDER_NAMES and not getattr(args, "json", False):
+        print_text(f"{one_line(prefix)} is not a provider; `hermes model providers` lists them.")
 
 
 def _is_pending(home: Home) -> bool:

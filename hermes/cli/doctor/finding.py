@@ -40,6 +40,12 @@ class Subject:
 Check: TypeAlias = Callable[[Subject], Iterator[CheckResult]]
 
 
+def sentence(error: Exception) -> str:
+    """Return the text of an error with one mark at its end."""
+    text = str(error)
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 def ok(name: str, text: str) -> CheckResult:
     return CheckResult(id=name, status=Status.OK, text=text)
 

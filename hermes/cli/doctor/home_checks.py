@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING, cast
 
-from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, repaired, skipped, warning
+from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, repaired, sentence, skipped, warning
 from hermes.cli.output import count, size
 from hermes.domain.errors import ConfigError, HermesError, HomeError
 
@@ -98,9 +98,9 @@ def check_config(subject: Subject) -> Iterator[CheckResult]:
         remedy = "Correct it with `hermes config edit` or `hermes config set`."
         if error.missing_variables and not is_free(home):
             remedy = "The running daemon has variables of its own: `hermes reload` checks with those."
-            yield warning("config.valid", f"{error}.", remedy)
+            yield warning("config.valid", sentence(error), remedy)
         else:
-            yield failed("config.valid", f"{error}.", remedy)
+            yield failed("config.valid", sentence(error), remedy)
         return
     warnings += doubts(found, subject.environ)
     if warnings:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes import __version__
-from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, skipped, warning
+from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, sentence, skipped, warning
 from hermes.cli.output import one_line
 from hermes.domain.errors import ConfigError, HermesError, ModelError, NotRunningError
 
@@ -147,7 +147,7 @@ def _configuration_findings(subject: Subject) -> Iterator[CheckResult]:
     try:
         pending = pending_changes(subject.home)
     except ConfigError as error:
-        text = f"The daemon has an older configuration, and refuses the file: {str(error).rstrip('.?')}."
+        text = f"The daemon has an older configuration, and refuses the file: {sentence(error)}"
         yield warning("daemon.config", text, "Correct it with `hermes config edit`, then run `hermes reload`.")
         return
     if pending is not None:

@@ -48,7 +48,7 @@ class ChosenModel:
     name: str
     base_url: str = ""  # empty: that of the provider
     key: Secret | None = None  # to be stored in a private file; None: from the environment, or none is needed
-    key_env: str = ""  # variable with the key, if it is not the provider's own
+    key_env: str | None = None  # variable with the key, if it is not the provider's own; empty: no key is needed
 
     @property
     def address(self) -> str:
@@ -93,7 +93,7 @@ def _wanted(choice: ChosenModel, key_file: str) -> dict[str, Value]:
     wanted: dict[str, Value] = {"model.provider": choice.provider, "model.name": choice.name}
     if choice.base_url and choice.base_url != PROVIDERS[choice.provider].base_url:
         wanted["model.base_url"] = choice.base_url
-    if choice.key_env:
+    if choice.key_env is not None:
         wanted["model.api_key_env"] = choice.key_env
     if key_file:
         wanted["model.api_key_file"] = key_file

@@ -47,7 +47,9 @@ def add_commands(commands: Commands) -> None:
     setup.add_argument("--non-interactive", action="store_true", help="ask nothing")
     setup.add_argument("--provider", default="", metavar="NAME", help="provider of the model (see docs/models.md)")
     setup.add_argument("--model", default="", metavar="NAME", help="name of the model")
-    setup.add_argument("--api-key-env", default="", metavar="VARIABLE", help="variable with the key of the model")
+    setup.add_argument(
+        "--api-key-env", metavar="VARIABLE", help='variable with the key of the model; "" if it needs none'
+    )
     setup.add_argument(
         "--api-key-file", default="", metavar="FILE", help="file with the key of the model, to be copied"
     )

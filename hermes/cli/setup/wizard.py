@@ -88,6 +88,7 @@ def _chosen_by_options(args: argparse.Namespace, environ: Mapping[str, str]) -> 
 
     if args.provider:
         require_known(args.provider)
+    _check_options(args)
     provider = args.provider or ("custom" if args.base_url else "")
     found = [each for each in _detected(environ) if provider in ("", each.provider)]
     if not provider and not found:
@@ -98,7 +99,9 @@ def _chosen_by_options(args: argparse.Namespace, environ: Mapping[str, str]) -> 
     detected = found[0] if found else None
     name = args.model or (detected.name if detected else "")
     if not name:
-        raise ConfigError(f"name a model of {provider or 'the provider'} with --model")
+        offered = _offered(provider, args.base_url, "", environ)[:_LISTED] if provider else ()
+        listed = f"; it offers {one_line(', '.join(offered))}" if offered else ""
+        raise ConfigError(f"name a model of {provider or 'the provider'} with --model{listed}")
     return ChosenModel(
         provider=provider or (detected.provider if detected else ""),
         name=name,
@@ -106,6 +109,21 @@ def _chosen_by_options(args: argparse.Namespace, environ: Mapping[str, str]) -> 
         key=_given_key(args) or (detected.key if detected else None),
         key_env=args.api_key_env,
     )
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Check the options by the rules of their settings. Raises ConfigError that names the option."""
+    from hermes.config.providers import PROVIDERS
+    from hermes.config.settings import SETTINGS
+
+    options = (("base_url", args.base_url), ("name", args.model), ("api_key_env", args.api_key_env or ""))
+    for key, value in options:
+        complaint = SETTINGS[f"model.{key}"].rule.complaint
+        if complaint is not None and (problem := complaint(value)):
+            option = "model" if key == "name" else key.replace("_", "-")
+            raise ConfigError(f"--{option}: {problem}")
+    if args.provider and not (PROVIDERS[args.provider].base_url or args.base_url):
+        raise ConfigError(f"{args.provider} needs --base-url URL")
 
 
 def _given_key(args: argparse.Namespace) -> Any:
@@ -132,7 +150,7 @@ def _ask_for_model(home: Home, config: Config, environ: Mapping[str, str]) -> No
     ):
         return
     found = _detected(environ)
-    print_text("1. Model")
+    print_text("1. Model" if found else "1. Model. Found no key and no local server.")
     for number, each in enumerate(found, 1):
         print_text(f"   {number}  {each.provider} {each.name} ({each.found})")
     for _ in range(_TRIES):
@@ -155,7 +173,8 @@ def _typed_choice(found: list[DetectedModel], environ: Mapping[str, str]) -> Cho
     from hermes.config.providers import PROVIDERS
 
     default = "1" if found else "skip"
-    typed = _typed(f"   Number, provider ({', '.join(list(PROVIDERS)[:4])}, ...) or skip [{default}]: ") or default
+    what = "Number, provider" if found else "Provider"
+    typed = _typed(f"   {what} ({', '.join(list(PROVIDERS)[:4])}, ...) or skip [{default}]: ") or default
     if typed == "skip":
         return None
     if typed.isdecimal() and 0 < int(typed) <= len(found):
