@@ -120,11 +120,10 @@ class Reception:
 
 
 def _is_picture(path: Path, media_type: str) -> bool:
-    """Return whether the file is an image that can be sent to a model, by its type, size and first bytes."""
+    """Return whether the file is an image that can be sent to a model, by its type, size and header."""
     if media_type not in PICTURE_TYPES or path.stat().st_size > MAX_PICTURE_BYTES:
         return False
-    with path.open("rb") as file:
-        return picture_type(file.read(16)) == media_type
+    return picture_type(path.read_bytes()) == media_type
 
 
 def _unheard(attachment: Attachment, what: str, path: Path) -> str:

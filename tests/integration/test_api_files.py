@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.support.daemon_process import Answer, DaemonProcess
+from tests.support.pictures import PNG
 from tests.support.scripted_model import ScriptedModel, answered, calling
 
 pytestmark = pytest.mark.timeout(120)
-PNG = b"\x89PNG\r\n\x1a\n a picture"
 DATA_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 BOUNDARY = "----form"
 

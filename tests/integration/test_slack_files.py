@@ -11,6 +11,7 @@ import pytest
 
 from hermes.domain.fence import without_fences
 from tests.support.daemon_process import DaemonProcess
+from tests.support.pictures import PNG
 from tests.support.scripted_model import ScriptedModel
 from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.support.slack_state import BOT_USER
@@ -18,7 +19,6 @@ from tests.support.slack_state import BOT_USER
 pytestmark = pytest.mark.timeout(120)
 ANN, STRANGER = "UANN", "USTRANGER"
 ME = f"<@{BOT_USER}>"
-PNG = b"\x89PNG a cat"
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from hermes.domain.fence import without_fences
 from tests.sandbox.boxes import working_sandbox
 from tests.support.daemon_process import DaemonProcess
 from tests.support.free_port import free_port
+from tests.support.pictures import JPEG
 from tests.support.scripted_model import ScriptedModel
 from tests.support.telegram_server import TOKEN, Fault, TelegramServer
 from tests.support.transcription_server import TranscriptionServer
@@ -25,7 +26,6 @@ pytestmark = pytest.mark.timeout(120)
 ANN = 7
 STRANGER = 8
 GROUP = -5
-JPEG = b"\xff\xd8\xff a cat"
 PICTURE: dict[str, Any] = {"photo": [{"file_id": "cat", "width": 800, "height": 600, "file_size": len(JPEG)}]}
 
 

@@ -15,8 +15,8 @@ from hermes.media.file_shelf import FileShelf, ShelvedFile
 from hermes.media.input_part import InputParts, UnusableError
 from hermes.media.picture import MAX_PICTURE_BYTES
 from hermes.media.store import MediaLimits, MediaStore
+from tests.support.pictures import JPEG
 
-JPEG = b"\xff\xd8\xff a cat"
 TEXT = {"type": "text", "text": "Look"}
 
 

@@ -17,14 +17,13 @@ from hermes.media.picture import MAX_PICTURE_BYTES
 from hermes.media.reception import Reception, Transcribe
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.ports.chat import Attachment, Foreign, ForeignKind, Inbound
+from tests.support.pictures import JPEG
 
 MARKER = "0a"
 
 
 class Source:
-    def __init__(
-        self, content: bytes = b"\xff\xd8\xff a cat", problem: str = "", fault: Exception | None = None
-    ) -> None:
+    def __init__(self, content: bytes = JPEG, problem: str = "", fault: Exception | None = None) -> None:
         self.content = content
         self.problem = problem
         self.fault = fault
@@ -80,7 +79,7 @@ async def test_a_picture_is_part_of_the_message_and_named_in_its_text(tmp_path: 
     text, [name] = await received(tmp_path, attachment("image", media_type="image/jpeg", size_bytes=7))
     stored = tmp_path / "media" / name
     assert text == f"look\n[picture (image/jpeg, 1 KB); stored as {stored}]"
-    assert await asyncio.to_thread(stored.read_bytes) == b"\xff\xd8\xff a cat"
+    assert await asyncio.to_thread(stored.read_bytes) == JPEG
     assert name.startswith(f"{media_scope('toy', '1')}/")
     assert name.endswith(".jpg")
 
