@@ -224,7 +224,7 @@ class ModelStep:
             text=heard,
             reasoning=lambda text: publish(ReasoningDelta(session=session, turn=turn, text=text)),
             reset=reset,
-            trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
+            trouble=lambda text: publish(Notice(session=session, turn=turn, text=text, of_model=True)),
             retried=lambda retry: retried(_retry_report(job, retry)),
         )
 

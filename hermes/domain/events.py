@@ -133,6 +133,7 @@ class Notice:
     session: SessionId
     text: str
     turn: TurnId | None = None
+    of_model: bool = False  # the text can quote the model endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

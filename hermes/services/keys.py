@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from loguru import logger
@@ -20,6 +21,7 @@ from hermes.ports.sessions import Sessions
 FACT = "api.keys"
 _PREFIX = "hk_"
 _DAY_S = 86_400
+_LOOK_S = 60.0  # the clock of the machine can jump
 
 
 class KeyService:
@@ -28,6 +30,7 @@ class KeyService:
         self._clock = clock
         self._keys: Keys | None = None  # as stored: this service is the only writer
         self._writing = asyncio.Lock()
+        self._changed = asyncio.Event()  # a new one after each change
 
     async def keys(self) -> Keys:
         if self._keys is None:
@@ -39,6 +42,18 @@ class KeyService:
 
     def state(self, key: ApiKey) -> KeyState:
         return key.state(self._clock())
+
+    async def ended(self, key: ApiKey) -> KeyState:
+        """Wait until a key is not valid any more. Returns whether it was revoked or expired."""
+        while True:
+            changed = self._changed
+            current = next((each for each in await self.keys() if each.name == key.name), key)
+            if (state := self.state(current)) is not KeyState.ACTIVE:
+                return state
+            left_s = _LOOK_S if current.expires_at is None else current.expires_at - self._clock()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left_s, _LOOK_S)):
+                    await changed.wait()
 
     async def create(
         self, name: str, *, role: Role, expires_s: float | None, day_tokens: int, day_usd: float
@@ -77,3 +92,5 @@ class KeyService:
     async def _write(self, keys: Keys) -> None:
         await self._sessions.remember(FACT, api_key.encode(keys))
         self._keys = keys
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()

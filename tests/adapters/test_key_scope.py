@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,12 +19,15 @@ from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.provider_api import PATHS
 from hermes.adapters.openai_api.server import ApiServer, api_routes
+from hermes.adapters.openai_api.turns.turn_event import of_event
+from hermes.domain.access.api_key import ApiKey
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
+from hermes.domain.events import Notice
 from hermes.domain.ids import RESPONSE, RUN, SessionId, TurnId, TurnToken
 from hermes.domain.operations import Tally
 from hermes.domain.usage import Usage
-from tests.adapters.conftest import ApiHarness, ask, chat, logged
+from tests.adapters.conftest import PATIENCE_S, ApiHarness, ask, chat, logged
 from tests.support.fakes import NOW, process_view
 
 OWNERS = "X-Hermes-Session-Id"
@@ -252,6 +256,27 @@ async def test_revoked_and_expired_keys_are_refused_with_a_reason(world: ApiHarn
     assert await call(late, "GET", "/v1/models") == (401, "expired_api_key")
     stranger = await world.client(api, Authorization="Bearer hk_guessed")
     assert await call(stranger, "GET", "/v1/models") == (401, "invalid_api_key")
+
+
+async def test_revoked_key_ends_its_event_stream(world: ApiHarness, api: ApiServer) -> None:
+    ci = await as_key(world, api)
+    async with ci.get("/api/events") as stream:
+        assert b"stream.opened" in await stream.content.readline() + await stream.content.readline()
+        await world.keys.revoke("ci")
+        async with asyncio.timeout(PATIENCE_S):
+            rest = await stream.content.read()
+    assert b"revoked_api_key" in rest
+
+
+async def test_named_key_gets_notices_of_the_model_without_its_words() -> None:
+    notice = Notice(session=SessionId("s"), text="http://10.0.0.1 refused sk-1; next try in 2 s", of_model=True)
+    assert of_event(notice)[1]["text"] == notice.text
+    key = ApiKey(name="ci", role=Role.USER, hash="", created_at=0)
+    token = CALLER.set(key)
+    try:
+        assert "sk-1" not in of_event(notice)[1]["text"]
+    finally:
+        CALLER.reset(token)
 
 
 async def test_key_that_has_spent_its_budget_starts_nothing_more(world: ApiHarness, api: ApiServer) -> None:

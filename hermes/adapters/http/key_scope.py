@@ -6,6 +6,8 @@ route.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -71,6 +73,7 @@ ROUTES = frozenset(
         "POST /api/commands",
     }
 )
+_EVENT_STREAMS = frozenset({"GET /api/events", "GET /v1/runs/{id}/events"})
 _FREE = ("/stop", "/cancel")  # changing requests that cost nothing
 REFUSED_COMMANDS = frozenset({"processes", "yolo"})
 
@@ -92,9 +95,26 @@ class KeyScope:
             await self._check_budget(request, key)
         token = CALLER.set(key)
         try:
+            if key is not None and _route(request) in _EVENT_STREAMS:
+                return await self._while_valid(key, handler(request))
             return await handler(request)
         finally:
             CALLER.reset(token)
+
+    async def _while_valid(self, key: ApiKey, answer: Awaitable[web.StreamResponse]) -> web.StreamResponse:
+        """Send a stream that has no end of its own until the key is revoked or expires."""
+        sent, ended = asyncio.ensure_future(answer), asyncio.ensure_future(self._keys.ended(key))
+        try:
+            await asyncio.wait((sent, ended), return_when=asyncio.FIRST_COMPLETED)
+            if sent.done():
+                return sent.result()
+            state = ended.result()
+        finally:
+            for task in (sent, ended):
+                task.cancel()
+            await asyncio.gather(sent, ended, return_exceptions=True)
+        logger.warning("api key {}: stream ended, key is {}", key.name, state)
+        raise refusal(401, f"{state}_api_key", f"The key {key.name} is {state}: ask the owner for a new one.")
 
     async def _check_budget(self, request: web.Request, key: ApiKey) -> None:
         if request.method != "POST" or request.path.endswith(_FREE) or not (key.day_tokens or key.day_usd):
@@ -107,9 +127,13 @@ class KeyScope:
 
 
 def _check_route(request: web.Request, key: ApiKey) -> None:
-    resource = request.match_info.route.resource
-    if resource is None:
-        return  # unknown route: the handler answers
-    if f"{request.match_info.route.method} {resource.canonical}" not in ROUTES:
-        logger.warning("api key {}: refused {} {}", key.name, request.method, resource.canonical)
+    route = _route(request)
+    if route and route not in ROUTES:  # the handler answers an unknown route
+        logger.warning("api key {}: refused {}", key.name, route)
         raise refusal(403, "not_for_this_key", "This route is for the owner's key only.")
+
+
+def _route(request: web.Request) -> str:
+    """Return method and path of the request's route; empty if there is none."""
+    route = request.match_info.route
+    return "" if route.resource is None else f"{route.method} {route.resource.canonical}"

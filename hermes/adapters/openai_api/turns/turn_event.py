@@ -6,8 +6,9 @@ Live events and stored ones have the same names and fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from hermes.adapters.http.caller import is_owner
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.turns.pending import shown_choices
 from hermes.domain.events import (
@@ -29,6 +30,7 @@ Shown: TypeAlias = (
     CallBegan | CallProgress | CallEnded | CallAsked | CallAnswered | Steered | Notice | SessionMoved | TextReset
 )
 Named: TypeAlias = tuple[str, JsonObject]
+_MODEL_WAITS: Final = "The model has not answered yet; Hermes keeps trying."
 
 
 def of_event(event: Shown) -> Named:
@@ -46,7 +48,8 @@ def of_event(event: Shown) -> Named:
         case Steered():
             return "steered", {"message_turn_id": event.message}
         case Notice():
-            return "notice", {"text": event.text}
+            hides = event.of_model and not is_owner()
+            return "notice", {"text": _MODEL_WAITS if hides else event.text}
         case SessionMoved():
             return "session", {"session_id": event.successor, "reason": event.reason}
         case TextReset():
