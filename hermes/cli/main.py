@@ -60,6 +60,13 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
+def _chat_hint(unknown: list[str]) -> str:
+    """Return the way to do what these arguments of `hermes chat` probably mean."""
+    if unknown[0].partition("=")[0] in ("-m", "--model"):
+        return "; `/model NAME` in the chat chooses a model, `hermes model set NAME` for all chats"
+    return "" if unknown[0].startswith("-") else "; `hermes chat -z QUESTION` asks one question"
+
+
 def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a character that the terminal cannot show must not raise
@@ -78,7 +85,8 @@ def main(argv: list[str] | None = None) -> int:
         _refuse_foreign_option(parser, argv)
         args, unknown = parser.parse_known_args(argv)
         if unknown:  # reported by the parser of the command, with its usage
-            args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
+            hint = _chat_hint(unknown) if argv[0] == "chat" else ""
+            args.usage_error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         code: int = args.run(args, os.environ)
         sys.stdout.flush()
     except SystemExit as request:  # raised by argparse

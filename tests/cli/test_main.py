@@ -106,7 +106,11 @@ def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, her
         (["show", "s", "--tail", "-3"], "expected a whole number of at least 0, found '-3'"),
         (["ps", "--limit", "x"], "expected a whole number of at least 1, found 'x'"),
         (["ps", "--sessions", "--limit", "0"], "expected a whole number of at least 1, found '0'"),
-        (["chat", "hello"], "unrecognized arguments: hello (see `hermes chat --help`)"),
+        (["chat", "--model", "x"], "--model x; `/model NAME` in the chat"),
+        (
+            ["chat", "hello"],
+            "arguments: hello; `hermes chat -z QUESTION` asks one question (see `hermes chat --help`)",
+        ),
         (["storage", "verify", "it"], "unrecognized arguments: it (see `hermes storage verify --help`)"),
         (["--nope"], "unrecognized arguments: --nope (see `hermes --help`)"),
         (["chat", "-r", ""], "the session id is empty; `hermes sessions` lists ids"),
