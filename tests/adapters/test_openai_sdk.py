@@ -101,5 +101,5 @@ async def test_errors_arrive_as_the_librarys_own(world: ApiHarness, sdk: openai.
 
 
 async def test_the_list_of_models(sdk: openai.AsyncOpenAI) -> None:
-    assert [model.id async for model in sdk.models.list()] == ["hermes", "toy-1"]
+    assert [model.id async for model in sdk.models.list()] == ["hermes", "toy-1", "hermes-agent", "hermes:chat"]
     assert (await sdk.models.retrieve("toy-1")).owned_by == "hermes"
