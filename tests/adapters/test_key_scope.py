@@ -230,7 +230,7 @@ async def test_idempotency_keys_of_two_named_keys_are_apart(world: ApiHarness, a
     assert again["X-Hermes-Idempotent-Replay"] == "true"
 
 
-@pytest.mark.parametrize("command", ["/yolo on", "/processes", "/restart", "/grants", "/approve always"])
+@pytest.mark.parametrize("command", ["/yolo on", "/why", "/processes", "/restart", "/grants", "/approve always"])
 async def test_commands_that_a_named_key_may_not_give(world: ApiHarness, api: ApiServer, command: str) -> None:
     ci = await as_key(world, api)
     await chat(ci, ask("hello"), **{OWNERS: "s"})

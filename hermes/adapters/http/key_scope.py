@@ -75,7 +75,7 @@ ROUTES = frozenset(
 )
 _EVENT_STREAMS = frozenset({"GET /api/events", "GET /v1/runs/{id}/events"})
 _FREE = ("/stop", "/cancel")  # changing requests that cost nothing
-REFUSED_COMMANDS = frozenset({"processes", "yolo"})
+REFUSED_COMMANDS = frozenset({"processes", "why", "yolo"})  # why: it quotes the model endpoint
 
 
 def may_approve() -> bool:
