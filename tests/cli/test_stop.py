@@ -176,3 +176,11 @@ def test_a_known_key_is_answered_truly_while_the_daemon_stops(pool: ThreadPoolEx
         daemon.admin.post("/sessions/long/stop")
         assert first.result().status == again.result().status == 409
         assert stop.result().returncode == 0
+
+
+def test_a_second_daemon_names_the_next_step() -> None:
+    with DaemonProcess() as daemon:
+        second = daemon.hermes("daemon", timeout_s=20)
+        assert second.returncode == 75
+        assert "another Hermes runs on" in second.stderr
+        assert "`hermes stop`" in second.stderr

@@ -6,6 +6,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from hermes.domain.errors import AlreadyRunningError
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
@@ -42,7 +44,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         config = _cleared(home, environ)
     from hermes.app.process import run
 
-    return run(home, config, environ=environ)
+    try:
+        return run(home, config, environ=environ)
+    except AlreadyRunningError as error:
+        remedy = "use it with `hermes chat`, or end it with `hermes stop`"
+        raise AlreadyRunningError(f"{error}; {remedy}", pid=error.pid) from None
 
 
 def _cleared(home: Home, environ: Mapping[str, str]) -> Config:
