@@ -123,7 +123,10 @@ class ModelStep:
             return replace(wanted, messages=(shown if alike else await show(wanted, model)).messages)
 
         reach("turn: about to ask the model")
-        reply = await caller.ask(chain, request, self._listener(job, said, retried), first=first, suited=suited)
+        ask = partial(caller.ask, chain, request, self._listener(job, said, retried), first=first)
+        reply = await ask(suited=suited)
+        if shown.pictures and isinstance(reply, Failure) and reply.kind is FailureKind.BAD_REQUEST:
+            reply = await ask(suited=self._without_pictures)  # the provider may have refused one of them
         if isinstance(reply, Failure):
             return _failed(job, reply)
         proposed = NOTHING
@@ -144,6 +147,10 @@ class ModelStep:
             describe = partial(self._describe, request.session, models, caller)
             messages = await self._descriptions.told(messages, describe)
         return await self._sight.shown(messages, sees=sees)
+
+    async def _without_pictures(self, request: ModelRequest, _model: str) -> ModelRequest:
+        assert self._sight is not None
+        return replace(request, messages=(await self._sight.shown(request.messages, sees=False)).messages)
 
     async def _describe(
         self, session: SessionId, models: ModelSet, caller: ModelChain, question: EncodedMessage

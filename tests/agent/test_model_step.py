@@ -96,6 +96,17 @@ async def test_each_model_of_the_chain_is_shown_pictures_only_if_it_sees(tmp_pat
     assert [type(each) for each in contents] == [list, str, list]
 
 
+async def test_a_request_that_is_refused_with_pictures_is_sent_again_without_them(tmp_path: Path) -> None:
+    name = f"{1:064x}.jpg"
+    (tmp_path / name).write_bytes(b"\xff\xd8\xff picture")
+    model = ScriptedModel((broken(K.BAD_REQUEST),), says("no cat"), name="gpt-4o")
+    bench = AgentBench(tmp_path, model, sight=ImagePolicy(tmp_path))
+    report = await bench.think(messages=(user_message("look", [name]),))
+    assert report.failure is None
+    contents = [json.loads(request.messages[-1])["content"] for request in model.requests]
+    assert [type(each) for each in contents] == [list, str]
+
+
 async def test_a_fallback_that_a_person_chose_is_asked_itself_and_the_others_after_it(tmp_path: Path) -> None:
     first, second = ScriptedModel(says("a"), name="one"), ScriptedModel((broken(K.AUTH),), name="two")
     report = await AgentBench(tmp_path, first, second).think(preferences=Preferences(model="two"))
