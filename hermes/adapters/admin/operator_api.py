@@ -23,7 +23,7 @@ from hermes.adapters.http.field import short_text
 from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import Service, json_response, remember_session
-from hermes.adapters.openai_api.openapi.document import document
+from hermes.adapters.openai_api.openapi.operations import OPERATIONS
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi, SessionQuery
 from hermes.domain.errors import BadInputError, StorageError
 from hermes.domain.ids import Seq, SessionId, TurnId
@@ -111,8 +111,8 @@ class OperatorApi:
     async def addresses(self, _request: web.Request) -> web.Response:
         """List the routes of the admin API and the API, one per line for terminals."""
         listed = [(route.method, route.path, what) for route, what in self._table()]
-        for path, methods in document("")["paths"].items():
-            listed += [(method.upper(), path, operation["summary"]) for method, operation in methods.items()]
+        # Text pages are routes of the API server only.
+        listed += [(each.method.upper(), each.path, each.summary) for each in OPERATIONS if not each.text_type]
         lines = [presentation.encode({"method": method, "path": path, "what": what}) for method, path, what in listed]
         return web.Response(body=b"[" + b",\n ".join(lines) + b"]\n", content_type="application/json")
 
