@@ -34,7 +34,7 @@ from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, StorageFailedError
 from hermes.domain.events import ActorFailed, Event, Notice, TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.records import Answered
+from hermes.domain.records import Answered, MessageReceived
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.submission import Receipt, Submission
@@ -372,12 +372,12 @@ class SimulatedDaemon:
         )
 
     def _look_for_haste(self, took_s: float, asked_at: float) -> None:
-        """While there is time to drain, no turn is cut off, unless it waited for a person, who came meanwhile."""
+        """While there is time to drain, no turn is cut off, unless a person wrote or answered meanwhile."""
         disk = self._outside.disk
 
         def was_answered(session: SessionId) -> bool:
             records = [entry.record for entry in disk.log(session)]
-            return any(isinstance(each, Answered) and each.at >= asked_at for each in records)
+            return any(isinstance(each, Answered | MessageReceived) and each.at >= asked_at for each in records)
 
         running = {row.id for row in disk.sessions() if row.phase == Phase.RUNNING} & {*self.agent.busy}
         in_time = took_s < Config().shutdown.drain_s
