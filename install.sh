@@ -45,6 +45,8 @@ command -v "$python" >/dev/null || fail "there is no $python; install Python 3.1
     || fail "$python has no venv module; on Debian and Ubuntu: apt install python3-venv"
 
 mkdir -p "$(dirname "$prefix")" "$bin"
+prefix=$(cd "$(dirname "$prefix")" && pwd)/$(basename "$prefix")  # the link needs a path that is valid everywhere
+bin=$(cd "$bin" && pwd)
 [ ! -e "$prefix" ] || [ -f "$prefix/pyvenv.cfg" ] || fail "$prefix exists and is not a virtual environment"
 "$python" -m venv "$prefix"
 "$prefix/bin/pip" install --quiet --disable-pip-version-check --upgrade "$source$extras"
