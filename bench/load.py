@@ -99,8 +99,9 @@ async def _load(address: str, key: str, pid: int, sessions: int, requests: int) 
     async def talk(client: ClientSession, name: str, count: int) -> None:
         headers = {"X-Hermes-Session-Id": name}
         for number in range(count):
-            body = {"model": "hermes", "messages": [{"role": "user", "content": f"message {number}"}]}
-            began = time.perf_counter()
+            began = time.perf_counter()  # makes each message a new one: an equal one could be a retry
+            said = {"role": "user", "content": f"message {number} of {began}"}
+            body = {"model": "hermes", "messages": [said]}
             async with client.post("/v1/chat/completions", json=body, headers=headers) as response:
                 answer = await response.json()
                 assert response.status == 200, answer
