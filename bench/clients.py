@@ -1,4 +1,4 @@
-"""Many clients at once: 500 concurrent requests of the openai package, with its default retries."""
+"""Many concurrent clients: 500 requests of the openai package, with its default retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Side requests of chat programs are told from what people write."""
+"""Recognition of side requests of chat programs."""
 
 from __future__ import annotations
 

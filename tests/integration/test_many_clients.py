@@ -1,4 +1,4 @@
-"""Many clients at once: all are answered, and idle ones lock out no one."""
+"""Many concurrent clients: all get an answer, and idle ones lock out no client."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ class ConnectionAdmission(Protocol):
 
     def release(self, name: str) -> None: ...
     def begin(self, name: str) -> bool:
-        """Note that a request has begun. False: there is no place for it."""
+        """Record the start of a request. Return False if no place is free."""
 
     def end(self, name: str) -> None: ...  # the request was answered
     def set_known(self, name: str) -> bool:
-        """Note that a request had a valid key. False: there is no place for it."""
+        """Record that a request had a valid key. Return False if no place is free."""
 
     def set_following(self, name: str) -> bool:
-        """Note that the request follows a stream of events. False: there is no place for it."""
+        """Record that the request follows a stream of events. Return False if no place is free."""
 
 
 class Pool(Enum):

@@ -96,7 +96,7 @@ def output_of(records: Sequence[TurnRecord], response: str, *, over: bool) -> li
 
 
 def response_of_item(name: str) -> TurnToken | None:
-    """Return the response that an item id belongs to; None if it is no id of ours."""
+    """Return the response of an item id. None: Hermes did not make this id."""
     found = _ITEM_ID.fullmatch(name)
     return decode_token(RESPONSE + found[1], RESPONSE) if found else None
 
