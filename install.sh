@@ -3,13 +3,14 @@
 #
 #   sh install.sh [--prefix DIR] [--bin DIR] [--python PYTHON] [--extras NAMES] [WHEEL|FOLDER]
 #
-# Without WHEEL or FOLDER it installs the folder of this script. Running it again updates the installation.
+# Without WHEEL or FOLDER it installs the folder of this script. The packages for Telegram, Slack and PDFs are included;
+# --extras "" leaves them out. Running it again updates the installation.
 set -eu
 
 prefix="${XDG_DATA_HOME:-$HOME/.local/share}/hermes-venv"
 bin="$HOME/.local/bin"
 python=python3
-extras=""
+extras="[slack,telegram,web]"
 source=""
 
 fail() { echo "install.sh: $1" >&2; exit 1; }
@@ -22,10 +23,10 @@ while [ $# -gt 0 ]; do
                 --prefix) prefix=$2 ;;
                 --bin) bin=$2 ;;
                 --python) python=$2 ;;
-                --extras) extras="[$2]" ;;
+                --extras) extras=${2:+"[$2]"} ;;
             esac
             shift ;;
-        -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
         -*) fail "unknown option $1 (see --help)" ;;
         *) [ -z "$source" ] || fail "name one wheel or folder, not two"; source=$1 ;;
     esac

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Self
 
 from aiohttp import web
 
-from bench.daemon import resident_bytes
+from bench.harness import memory_mb
 from hermes.adapters.slack import rate_limiter as slack_pace
 from hermes.adapters.telegram import rate_limiter as telegram_pace
 from tests.support import slack_server, telegram_server
@@ -62,11 +62,11 @@ def _measure(kind: Callable[[], People]) -> dict[str, float]:
         Watch(daemon.address) as watch,
     ):
         assert daemon.process is not None
-        before = resident_bytes(daemon.process.pid)
+        before = memory_mb(daemon.process.pid)
         burst = Round(model, people, name="burst", every_s=0.0)
-        held = resident_bytes(daemon.process.pid)
+        held = memory_mb(daemon.process.pid)
         steady = Round(model, people, name="steady", every_s=STEADY_EVERY_S)
-        after = resident_bytes(daemon.process.pid)
+        after = memory_mb(daemon.process.pid)
         acknowledged = people.acknowledged_s()
         stalls = [int(ms) for ms in re.findall(r"held up the event loop for (\d+) ms", daemon.stderr())]
     breaches = [*people.server.violations, *(f"a stall of {ms} ms" for ms in stalls if ms > STALL_MS)]
@@ -83,8 +83,8 @@ def _measure(kind: Callable[[], People]) -> dict[str, float]:
         "slowest_look_ms": watch.slowest_s * 1000,
         "longest_stall_ms": max(stalls, default=0),
         "breaches": len(breaches),
-        "kb_per_chat": (held - before) / CHATS / 1024,
-        "second_round_mb": (after - held) / 2**20,
+        "kb_per_chat": (held - before) / CHATS * 1024,
+        "second_round_mb": after - held,
     }
 
 

@@ -1,8 +1,10 @@
 """Cost of plain API turns under load, as ratios to a bare aiohttp proxy measured in the same run.
 
-Four processes: clients, the daemon, a model that answers immediately, and a bare proxy that only forwards. Rounds of
-daemon and proxy alternate, so that a slow phase of the machine affects both. The CPU time is that of the daemon or
-the proxy alone. `python -m bench.load profile SECONDS` runs 64 sessions against a daemon under cProfile.
+Four processes: clients, the daemon, a model that answers immediately, and a bare proxy. The proxy asks the model for
+a stream and answers with the text in it, as the daemon does, but it checks, stores and remembers nothing. It also
+forwards requests as bytes, for comparison (`forward`). Rounds alternate, so that a slow phase of the machine affects
+all. The CPU time is that of the daemon or the proxy alone. `python -m bench.load profile SECONDS` runs 64 sessions
+against a daemon under cProfile.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from aiohttp import ClientSession, TCPConnector, web
 ROUNDS = 3
 SESSIONS = (1, 8, 64)
 REQUESTS = {1: 200, 8: 400, 64: 1280}
+PATH = "/v1/chat/completions"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -55,6 +58,7 @@ def _daemon(folder: Path, model: str, *wrapper: str) -> Iterator[tuple[str, str,
     environ |= {
         "HERMES_HOME": str(folder / "h"),
         "HERMES_API_PORT": "0",
+        "HERMES_AUXILIARY_TITLE": "none",  # one model call a turn
         "HERMES_MODEL_PROVIDER": "openai",
         "HERMES_MODEL_BASE_URL": f"{model}/v1",
         "HERMES_MODEL_NAME": "bench",
@@ -77,14 +81,16 @@ async def _measure(daemon: tuple[str, str, int], proxy: tuple[str, str, int]) ->
     for sessions in SESSIONS:
         await _load(*daemon, sessions, sessions * 4)  # imports, connections, sessions
         await _load(*proxy, sessions, sessions * 4)
-        ours, bare = [], []
+        ours, bare, forward = [], [], []
         for _ in range(ROUNDS):
             ours.append(await _load(*daemon, sessions, REQUESTS[sessions]))
             bare.append(await _load(*proxy, sessions, REQUESTS[sessions]))
+            forward.append(await _load(*proxy, sessions, REQUESTS[sessions], path=f"/forward{PATH}"))
         ours_ms, bare_ms = (statistics.median(each[0] for each in rounds) for rounds in (ours, bare))
         figures[f"cpu_ms_at_{sessions}"] = ours_ms
         figures[f"bare_cpu_ms_at_{sessions}"] = bare_ms
         figures[f"cpu_to_bare_at_{sessions}"] = ours_ms / bare_ms
+        figures[f"cpu_to_forward_at_{sessions}"] = ours_ms / statistics.median(each[0] for each in forward)
         figures[f"turns_per_s_at_{sessions}"] = statistics.median(each[1] for each in ours)
         figures[f"bare_per_s_at_{sessions}"] = statistics.median(each[1] for each in bare)
         added = statistics.median(each[2] for each in ours) - statistics.median(each[2] for each in bare)
@@ -92,7 +98,9 @@ async def _measure(daemon: tuple[str, str, int], proxy: tuple[str, str, int]) ->
     return figures
 
 
-async def _load(address: str, key: str, pid: int, sessions: int, requests: int) -> tuple[float, float, float]:
+async def _load(
+    address: str, key: str, pid: int, sessions: int, requests: int, *, path: str = PATH
+) -> tuple[float, float, float]:
     """Return CPU time per request in ms, requests per second, and the median latency in ms."""
     latencies: list[float] = []
 
@@ -102,7 +110,7 @@ async def _load(address: str, key: str, pid: int, sessions: int, requests: int) 
             began = time.perf_counter()  # makes each message a new one: an equal one could be a retry
             said = {"role": "user", "content": f"message {number} of {began}"}
             body = {"model": "hermes", "messages": [said]}
-            async with client.post("/v1/chat/completions", json=body, headers=headers) as response:
+            async with client.post(path, json=body, headers=headers) as response:
                 answer = await response.json()
                 assert response.status == 200, answer
             latencies.append(time.perf_counter() - began)
@@ -165,7 +173,7 @@ async def _complete(request: web.Request) -> web.Response:
 
 async def _serve_model() -> None:
     app = web.Application(client_max_size=1 << 30)
-    app.router.add_post("/v1/chat/completions", _complete)
+    app.router.add_post(PATH, _complete)
     await _listen(app)
 
 
@@ -173,12 +181,31 @@ async def _serve_proxy(model: str) -> None:
     async with ClientSession(model, connector=TCPConnector(limit=0)) as client:
 
         async def forward(request: web.Request) -> web.Response:
+            """Forward the bytes, without a look at them."""
             body = await request.read()
-            async with client.post("/v1/chat/completions", data=body) as response:
+            async with client.post(PATH, data=body) as response:
                 return web.Response(body=await response.read(), content_type="application/json")
 
+        async def assemble(request: web.Request) -> web.Response:
+            """Ask the model for a stream, as the daemon does, and answer with what it says."""
+            asked = {**await request.json(), "stream": True, "stream_options": {"include_usage": True}}
+            text, usage, finish = "", None, None
+            async with client.post(PATH, json=asked) as response:
+                async for line in response.content:
+                    if not line.startswith(b"data: ") or line == b"data: [DONE]\n":
+                        continue
+                    chunk = json.loads(line[6:])
+                    usage = chunk.get("usage") or usage
+                    for choice in chunk["choices"]:
+                        text += choice["delta"].get("content") or ""
+                        finish = choice.get("finish_reason") or finish
+            message = {"role": "assistant", "content": text}
+            choices = [{"index": 0, "message": message, "finish_reason": finish}]
+            return web.json_response({"object": "chat.completion", "choices": choices, "usage": usage})
+
         app = web.Application(client_max_size=1 << 30)
-        app.router.add_post("/v1/chat/completions", forward)
+        app.router.add_post(PATH, assemble)
+        app.router.add_post(f"/forward{PATH}", forward)
         await _listen(app)
 
 

@@ -20,12 +20,12 @@ from typing import Any, NoReturn
 from loguru import logger
 
 from hermes.actors.journal import ActorJournal
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import HostThreads, ProcessSettings
-from hermes.actors.process_supervisor import StartProcess
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.process.process_services import HostThreads, ProcessSettings
+from hermes.actors.process.process_supervisor import StartProcess
 from hermes.app.actor_system import DELIVERY, RESETS, assemble
 from hermes.app.actor_system import PROCESSES as SUPERVISOR
-from hermes.app.os_process import raise_descriptor_limit
+from hermes.app.host.os_process import raise_descriptor_limit
 from hermes.domain.ids import Seq, SessionId, SessionKey
 from hermes.domain.process.process import Handle
 from hermes.domain.session.state import Phase, Session

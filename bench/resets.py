@@ -16,16 +16,17 @@ from typing import NoReturn
 
 from loguru import logger
 
-from bench.daemon import STORED, fill
+from bench.fill import fill
 from hermes.actors.journal import ActorJournal
-from hermes.actors.reset_rules import ResetSettings
-from hermes.actors.reset_scheduler import REVIEWED, Tick
+from hermes.actors.reset.reset_rules import ResetSettings
+from hermes.actors.reset.reset_scheduler import REVIEWED, Tick
 from hermes.app.actor_system import DELIVERY, PROCESSES, RESETS, assemble
 from hermes.domain.ids import SessionId
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.storage.lmdb_engine import LmdbEngine
 from tests.support.actor_system import make_ports, make_settings, start_actors
 
+STORED = 100_000
 IDLE_S = 86400.0
 DUE = 1000
 LOOKS = 200
@@ -36,9 +37,8 @@ _SOME_DUE = IDLE_S + DUE - 1
 def run() -> dict[str, float]:
     logger.disable("hermes")  # it logs one line per reset
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
-        store = Path(folder, "store")
-        fill(store, STORED)
-        return asyncio.run(_measure(store))
+        fill(Path(folder), STORED)
+        return asyncio.run(_measure(Path(folder, "store")))
 
 
 async def _measure(store: Path) -> dict[str, float]:

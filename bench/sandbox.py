@@ -18,14 +18,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 from hermes.sandbox.network.network import SandboxNetwork
-from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
+from hermes.sandbox.sandbox_plan import SandboxRules
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
-from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import Tool, ToolContext
 from hermes.tools.workplace import Workplace
 

@@ -12,13 +12,13 @@ from typing import Any, cast
 
 from pykka import ActorRef
 
-from hermes.actors.session import SessionActor
-from hermes.actors.session_mail import Post, SessionServices
+from hermes.actors.session.session import SessionActor
+from hermes.actors.session.session_mail import Post, SessionServices
 from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.records import SessionStarted
+from hermes.domain.session.fold.state_fold import begin
 from hermes.domain.session.protocol import StopTurn, TurnLimits
 from hermes.domain.session.state import Session
-from hermes.domain.session.state_fold import begin
 from hermes.domain.session.transaction import never_due
 from hermes.domain.source import Source
 from hermes.services.event_hub import EventHub

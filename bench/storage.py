@@ -1,4 +1,5 @@
-"""Throughput of the journal: durable appends of 64 concurrent writers, with group commit and with single commits.
+"""Throughput of the journal: durable appends of 64 concurrent writers, with group commit and with single commits,
+beside LMDB alone.
 
 The store is created in the current directory, because syncs cost nothing on a memory file system.
 """
@@ -15,14 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import lmdb
+
 from hermes.actors.journal import ActorJournal, Backlog
 from hermes.domain.errors import HermesError, StorageFailedError
 from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.state import Phase, Session, Turn
 from hermes.domain.source import Source
+from hermes.domain.turn.message import EncodedMessage
 from hermes.ports.storage import Transaction
 from hermes.storage.codec import open_record, packer
 from hermes.storage.lmdb_engine import LmdbEngine
@@ -32,6 +35,7 @@ WRITERS = 64
 ROUNDS = 7
 GROUPED = 200  # appends per writer and round
 ALONE = 10
+_RECORD_BYTES, _ROW_BYTES = 190, 230  # of the appends, sealed
 
 
 def run() -> dict[str, float]:
@@ -39,7 +43,7 @@ def run() -> dict[str, float]:
         directory = Path(scratch) / "store"
         engine = LmdbEngine.open(directory)
         try:
-            figures = _appends(engine) | _reads(engine)
+            figures = _appends(engine, Path(scratch) / "raw") | _reads(engine)
         finally:
             engine.close()
         began = time.perf_counter()
@@ -48,8 +52,8 @@ def run() -> dict[str, float]:
         return figures | _codec() | {"verify_s": time.perf_counter() - began}
 
 
-def _appends(engine: LmdbEngine) -> dict[str, float]:
-    grouped, alone, cpu_us, batches = [], [], [], []
+def _appends(engine: LmdbEngine, raw: Path) -> dict[str, float]:
+    grouped, alone, cpu_us, batches, bare, bare_cpu_us = [], [], [], [], [], []
     for number in range(ROUNDS):
         rate, _, _ = asyncio.run(_round(engine, f"alone{number}", ALONE, Backlog(batch_transactions=1)))
         alone.append(rate)
@@ -57,7 +61,13 @@ def _appends(engine: LmdbEngine) -> dict[str, float]:
         grouped.append(rate)
         cpu_us.append(cpu * 1e6 / (WRITERS * GROUPED))
         batches.append(WRITERS * GROUPED / commits)
+        rate, cpu = _raw_round(raw)
+        bare.append(rate)
+        bare_cpu_us.append(cpu * 1e6 / (WRITERS * GROUPED))
     return {
+        "raw_lmdb_per_s": median(bare),
+        "raw_lmdb_cpu_us": median(bare_cpu_us),
+        "cpu_to_raw_lmdb": median(ours / raw for ours, raw in zip(cpu_us, bare_cpu_us, strict=True)),
         "appends_per_s_grouped": median(grouped),
         "appends_per_s_one_commit_each": median(alone),
         "ratio": median(a / b for a, b in zip(grouped, alone, strict=True)),
@@ -79,6 +89,19 @@ async def _round(engine: LmdbEngine, name: str, appends: int, backlog: Backlog) 
     gc.unfreeze()
     await journal.close()
     return WRITERS * appends / elapsed, cpu, engine.stats().commits - commits
+
+
+def _raw_round(directory: Path) -> tuple[float, float]:
+    """Return the rate and CPU seconds of LMDB alone: as many values of the same sizes, as many in one commit."""
+    with lmdb.open(str(directory), map_size=1 << 30, max_dbs=2) as env:
+        log, rows = env.open_db(b"log"), env.open_db(b"rows")
+        began, cpu = time.perf_counter(), time.process_time()
+        for number in range(GROUPED):
+            with env.begin(write=True) as txn:
+                for writer in range(WRITERS):
+                    txn.put(b"%016x" % (number * WRITERS + writer), bytes(_RECORD_BYTES), db=log)
+                    txn.put(b"20261116_120000_%08x" % writer, bytes(_ROW_BYTES), db=rows)
+        return WRITERS * GROUPED / (time.perf_counter() - began), time.process_time() - cpu
 
 
 async def _write(journal: ActorJournal, transactions: list[Transaction]) -> None:

@@ -30,7 +30,19 @@ settings.load_profile("patient")
 
 # Directories whose tests start no process. A test there that does is marked `system` by itself.
 UNIT = frozenset(
-    {"actors", "agent", "config", "domain", "media", "ports", "search", "services", "shell_policy", "supervision"}
+    {
+        "actors",
+        "agent",
+        "config",
+        "domain",
+        "media",
+        "ports",
+        "search",
+        "services",
+        "shell_policy",
+        "supervision",
+        "tui",
+    }
 )
 
 

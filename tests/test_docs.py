@@ -12,6 +12,7 @@ import pytest
 from hermes.adapters.openai_api.openapi.document import document
 from hermes.config.settings import SETTINGS
 from hermes.services.commands.registry import COMMANDS as SLASH_COMMANDS
+from tests.docs import diagrams, reference
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
@@ -54,6 +55,26 @@ def test_every_slash_command_is_listed() -> None:
 def test_every_route_of_the_api_is_described() -> None:
     for path in document("0")["paths"]:
         assert path.split("{")[0] in API, path
+
+
+@pytest.mark.parametrize(("name", "text"), reference.pages().items(), ids=list(reference.pages()))
+def test_generated_pages_are_current(name: str, text: str) -> None:
+    assert (reference.FOLDER / name).read_text(encoding="utf-8") == text, "run `make reference` and commit the result"
+
+
+@pytest.mark.parametrize("name", diagrams.DIAGRAMS)
+def test_diagrams_are_current(name: str) -> None:
+    text = (diagrams.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert text == diagrams.DIAGRAMS[name]().svg(), "run `make reference` and commit the result"
+
+
+def test_every_variable_that_the_code_reads_is_described() -> None:
+    read = re.compile(r"environ(?:\.get\(|\[)\"([A-Z][A-Z_]+)\"")
+    names = {name for path in ROOT.glob("hermes/**/*.py") for name in read.findall(path.read_text(encoding="utf-8"))}
+    of_setting = {each.variable for each in SETTINGS.values()}
+    plain = {"HOME", "PATH"}
+    missing = {name for name in names - of_setting - plain if not name.startswith("HERMES_TEST_")}
+    assert missing <= set(reference.OTHER_VARIABLES), "describe it in tests/docs/reference.py"
 
 
 @pytest.mark.parametrize("document_", DOCUMENTS, ids=_name)

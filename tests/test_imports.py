@@ -19,7 +19,7 @@ SLOW = ["aiohttp", "openai", "lmdb", "msgpack", "rich", "yaml", "loguru", "pykka
 # One interpreter that has imported nothing of ours, forked once a module: an import costs its own time only.
 ALONE = """
 import importlib, json, os, sys
-import aiohttp.web, asyncio, lmdb, loguru, msgpack, pykka
+import aiohttp.web, asyncio, jinja2, lmdb, loguru, msgpack, msgspec, pykka, textual.app, textual.widgets, yaml
 failed = []
 for name in json.loads(sys.argv[1]):
     child = os.fork()
@@ -36,6 +36,7 @@ sys.exit(bool(failed))
 """
 
 
+@pytest.mark.timeout(300)  # hundreds of processes: a minute when the machine is busy
 def test_each_module_imports_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", ALONE, json.dumps(MODULES)],

@@ -12,7 +12,6 @@ from typing import Any
 
 from loguru import logger
 
-from hermes.actors.after_reset import AfterReset
 from hermes.actors.directory_protocol import (
     AnnounceStopToAll,
     BringBack,
@@ -27,12 +26,12 @@ from hermes.actors.directory_protocol import (
 )
 from hermes.actors.kernel.actor import ActorDied, LoopActor
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.registry import SessionRegistry
-from hermes.actors.reset_rules import ResetRules
-from hermes.actors.session import SessionActor
-from hermes.actors.session_crash import SessionCrashes
-from hermes.actors.session_limits import SessionLimits, SharedFact, read_shared_facts
-from hermes.actors.session_mail import (
+from hermes.actors.reset.after_reset import AfterReset
+from hermes.actors.reset.reset_rules import ResetRules
+from hermes.actors.session.session import SessionActor
+from hermes.actors.session.session_crash import SessionCrashes
+from hermes.actors.session.session_limits import SessionLimits, SharedFact, read_shared_facts
+from hermes.actors.session.session_mail import (
     ApproverPlaces,
     Born,
     Granted,
@@ -46,12 +45,12 @@ from hermes.actors.session_mail import (
     Succeeded,
     fail,
 )
-from hermes.domain.cause import InterruptionCause
+from hermes.actors.session.session_registry import SessionRegistry
+from hermes.domain.cause.cause import InterruptionCause
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.directory.eviction import SteadyClock, evictable
-from hermes.domain.directory.settings import DirectorySettings
 from hermes.domain.errors import HermesError, UnknownSessionError
 from hermes.domain.ids import SessionId, SessionKey
-from hermes.domain.listing import counted, some
 from hermes.domain.operations import ForgetSeen
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.process.process_record import Heartbeat
@@ -60,7 +59,8 @@ from hermes.domain.session.opening import no_open_session, open_session
 from hermes.domain.session.protocol import AnnounceStop, Begin, Recover
 from hermes.domain.session.state import Session, is_pending
 from hermes.domain.session.transaction import restorations
-from hermes.domain.submission import Submission
+from hermes.domain.text.listing import counted, some
+from hermes.domain.turn.submission import Submission
 from hermes.domain.values import replace
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
@@ -91,6 +91,7 @@ class SessionDirectory(LoopActor):
         resets: ResetRules,
         was_reset: AfterReset,
         deliver: Callable[[Sequence[OutboxMessage]], None],
+        heads: dict[SessionId, Session],
     ) -> None:
         super().__init__()
         self._settings = settings
@@ -116,6 +117,7 @@ class SessionDirectory(LoopActor):
             resets=resets,
             was_reset=was_reset,
             deliver=deliver,
+            heads=heads,
         )
 
     def on_start(self) -> None:
@@ -323,7 +325,7 @@ class SessionDirectory(LoopActor):
     # ------------------------------------------------------------ ends
 
     def _on_died(self, died: ActorDied) -> None:
-        session = SessionId(died.name)
+        self._services.heads.pop(session := SessionId(died.name), None)
         unhandled = (post for post in died.unhandled if isinstance(post, Post) and post.reply is not None)
         mail = [*unhandled, *self._registry.has_left(session)]
         if died.cause is not None:

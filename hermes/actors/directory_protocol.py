@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.actors.registry import ReadSnapshot
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.actors.session.session_registry import ReadSnapshot
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
 from hermes.domain.read.lineage import Address, Route

@@ -8,6 +8,7 @@ batch; a failed disk refuses everything from then on.
 from __future__ import annotations
 
 import asyncio
+import queue
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -82,6 +83,11 @@ class JournalWriter(ThreadingActor):
         self._answer = answer
         self._on_fatal = on_fatal
         self._failure: StorageFailedError | None = None
+
+    @staticmethod
+    def _create_actor_inbox() -> queue.SimpleQueue[Any]:
+        """Wakes the thread at a fraction of the cost of pykka's `queue.Queue`, which is written in Python."""
+        return queue.SimpleQueue()
 
     def on_receive(self, message: Flush) -> None:  # noqa: ARG002 - the message has no content
         while batch := self._backlog.take():

@@ -6,7 +6,7 @@ nothing, so only a token budget limits it.
 
 from __future__ import annotations
 
-from hermes.domain.usage import Price, Usage
+from hermes.domain.turn.usage import Price, Usage
 from hermes.domain.values import dataclass, replace
 
 MILLION = 1_000_000
@@ -33,7 +33,8 @@ class Budget:
 
 def costed(usage: Usage, price: Price) -> Usage:
     """Return the usage with its cost. A cost reported by the endpoint is kept."""
-    return usage if usage.cost_usd else replace(usage, cost_usd=cost_of(usage, price))
+    cost_usd = usage.cost_usd or cost_of(usage, price)
+    return usage if cost_usd == usage.cost_usd else replace(usage, cost_usd=cost_usd)
 
 
 def cost_of(usage: Usage, price: Price) -> float:

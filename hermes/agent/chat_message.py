@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 # Estimates that hold for most tokenizers when bytes are counted: a token is about four English letters, two Cyrillic
@@ -24,6 +24,7 @@ MEDIA_TOKENS = 1000  # of an image, audio or file, whatever its encoded size
 _JSON_BEGINNINGS = ("{", "[{", '["', "[[")
 
 INSTRUCTIVE = frozenset({"system", "developer"})
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # made once: `dumps` makes one each time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,7 @@ def text_of(content: object) -> str:
 
 def encode(fields: Mapping[str, Any]) -> EncodedMessage:
     # A lone surrogate, which JSON allows and UTF-8 does not, becomes a question mark.
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return EncodedMessage(text.encode(errors="replace"))
+    return EncodedMessage(_ENCODER.encode(fields).encode(errors="replace"))
 
 
 def cut(text: str, tokens: int) -> str:

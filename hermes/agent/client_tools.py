@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes.domain.tool_call import Call, CallState
+from hermes.domain.turn.tool_call import Call, CallState
 from hermes.domain.values import dataclass
 
 CLIENT_TOOLS = "client_tools"  # keys of the turn's options, under `hermes`

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from hermes.agent.chat_message import INSTRUCTIVE, ChatMessage, cut, encode, read, text_tokens
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 FRUITFUL = 0.1  # share of the tokens that a compression must save

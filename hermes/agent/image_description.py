@@ -13,8 +13,8 @@ from typing import Any
 from hermes.agent.chat_message import encode, text_of
 from hermes.agent.image_policy import MAX_PICTURES
 from hermes.domain.media.reference import SCHEME, named_by, picture
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import Failure
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import Failure
 
 REMEMBERED = 1000  # descriptions
 _MARK = SCHEME.encode()

@@ -12,12 +12,13 @@ import json
 import mimetypes
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
 from hermes.agent.chat_message import encode, text_of
 from hermes.domain.media.reference import SCHEME, named_by
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 MAX_PICTURES = 10  # in one request; earlier ones appear only as text
@@ -34,6 +35,7 @@ _SEES = re.compile(
 class ShownMessages:
     messages: Sequence[EncodedMessage]
     pictures: int = 0  # number of images sent as data
+    names: frozenset[str] = frozenset()  # of these images
 
 
 def sees(model: str, vision: str) -> bool:
@@ -45,40 +47,49 @@ class ImagePolicy:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def shown(self, messages: Sequence[EncodedMessage], *, sees: bool) -> ShownMessages:
+    async def shown(
+        self, messages: Sequence[EncodedMessage], *, sees: bool, without: AbstractSet[str] = frozenset()
+    ) -> ShownMessages:
+        """Return the messages with images as data, except those of the names in `without`."""
         # One search in the joined messages is several times faster than one for each message.
         if _MARK not in b"".join(messages):
             return ShownMessages(messages=messages)
-        return await asyncio.to_thread(self._shown, messages, sees=sees)
+        return await asyncio.to_thread(self._shown, messages, sees=sees, without=frozenset(without))
 
-    def _shown(self, messages: Sequence[EncodedMessage], *, sees: bool) -> ShownMessages:
+    def _shown(self, messages: Sequence[EncodedMessage], *, sees: bool, without: AbstractSet[str]) -> ShownMessages:
         """Insert images as data, newest first, within the limits."""
         result = list(messages)
         pictures, room = MAX_PICTURES if sees else 0, MAX_BYTES
+        names: list[str] = []
         for place in reversed(range(len(result))):
             if not _has_picture(result[place]):
                 continue
-            message, used, size = self._filled(result[place], pictures, room)
-            pictures, room = pictures - used, room - size
+            message, used, size = self._filled(result[place], pictures, room, without)
+            pictures, room = pictures - len(used), room - size
             result[place] = message
-        return ShownMessages(messages=result, pictures=(MAX_PICTURES if sees else 0) - pictures)
+            names += used
+        return ShownMessages(messages=result, pictures=len(names), names=frozenset(names))
 
-    def _filled(self, message: EncodedMessage, most: int, room: int) -> tuple[EncodedMessage, int, int]:
+    def _filled(
+        self, message: EncodedMessage, most: int, room: int, without: AbstractSet[str]
+    ) -> tuple[EncodedMessage, list[str], int]:
         fields = json.loads(message)
         content = fields.get("content")
         if not isinstance(content, list) or not any(map(named_by, content)):
-            return message, 0, 0
+            return message, [], 0
         parts: list[Any] = []
-        used = size = 0
+        used: list[str] = []
+        size = 0
         for part in content:
             name = named_by(part)
             if not name:
                 parts.append(part)
-            elif used < most and (data := self._picture(name, room - size)):
+            elif len(used) < most and name not in without and (data := self._picture(name, room - size)):
                 parts.append({"type": "image_url", "image_url": {"url": _address(name, data)}})
-                used, size = used + 1, size + len(data)
+                used.append(name)
+                size += len(data)
         if not used:  # not every endpoint accepts content parts
-            return encode({**fields, "content": text_of(parts)}), 0, 0
+            return encode({**fields, "content": text_of(parts)}), [], 0
         return encode({**fields, "content": parts}), used, size
 
     def _picture(self, name: str, room: int) -> bytes:

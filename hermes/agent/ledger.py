@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from hermes.agent.accounting import Budget, Spent, budget_problem, guest_problem
 from hermes.domain.operations import Tally
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.ports.given import Clock
 
 _NONE = Budget()
+DAY_S = 86_400
 
 
 def spent_of(usage: Usage) -> Spent:
@@ -22,7 +23,7 @@ class Ledger:
         self.budget = budget
         self.guest_budget = guest_budget  # of each guest
         self._clock = clock
-        self._day = self.today()
+        self._day, self._number = self.today(), self._day_number()
         self._spent = Spent()
         self._guests: dict[str, Spent] = {}  # today's spending of each guest
 
@@ -55,5 +56,9 @@ class Ledger:
 
     def _start_new_day(self) -> None:
         """Reset the sums when the date has changed."""
-        if self.today() != self._day:
-            self._day, self._spent, self._guests = self.today(), Spent(), {}
+        if self._day_number() != self._number:
+            self._day, self._number = self.today(), self._day_number()
+            self._spent, self._guests = Spent(), {}
+
+    def _day_number(self) -> int:
+        return int(self._clock() // DAY_S)

@@ -18,17 +18,18 @@ from hermes.agent.ledger import Ledger
 from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
 from hermes.agent.models.failure import failure
 from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
+from hermes.agent.picture_refusals import PictureRefusals
 from hermes.agent.tool_call_parser import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
 from hermes.agent.tool_step import Folders
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import Notice, ReasoningDelta, TextDelta, TextReset
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
 from hermes.domain.session.note import step_limit
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import Reasoning, fields_of
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass, replace
 from hermes.ports.agent import Model, ModelRequest
 from hermes.ports.hub import Hub
@@ -36,7 +37,7 @@ from hermes.system.crash_point import reach
 from hermes.tools.tool import ToolContext
 
 if TYPE_CHECKING:
-    from hermes.tools.registry import Toolbox
+    from hermes.tools.toolbox import Toolbox
 
 _NOTHING = EncodedMessage(b"")
 BYTES_PER_TOKEN = 4  # of text and JSON
@@ -82,6 +83,7 @@ class ModelStep:
         self._hub = hub
         self._sight = sight
         self._descriptions = ImageDescriptions()
+        self._refusals = PictureRefusals()
         self._moved: dict[TurnId, int] = {}  # turns that continue with a fallback, and its place in the chain
 
     async def answer(
@@ -106,12 +108,12 @@ class ModelStep:
         client = client_tools(job.options)
         tools = client.offered(workshop.toolbox.schemas(job.platform, job.role), first=not job.replies)
         request = self._request(job, prompt, tools, wanted_name)
-        size_bytes = sum(map(len, request.messages)) + len(request.tools)
+        size_bytes = request.size_bytes + len(request.tools)
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
         terms = self.settings.terms(chain[first].provider, name)
-        show = partial(self._shown, models=models, caller=caller)
-        shown = await show(request, name)
+        show = partial(self._shown, models=models, caller=caller, pictured=job.pictured)
+        shown = await show(request, name, of=chain[first])
         size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # their encoded size does not count
         if self.settings.compress and await self._overflows(shown.messages, size_bytes, terms.context_window):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
@@ -119,14 +121,19 @@ class ModelStep:
 
         async def suited(wanted: ModelRequest, model: str) -> ModelRequest:
             """Return the request for another model, which may differ in vision support."""
-            alike = self._sees(model) == self._sees(name)
-            return replace(wanted, messages=(shown if alike else await show(wanted, model)).messages)
+            alike = model == name or self._sees(model) == self._sees(name, chain[first])
+            messages = (shown if alike else await show(wanted, model)).messages
+            return wanted if messages is wanted.messages else replace(wanted, messages=messages, size_bytes=0)
 
         reach("turn: about to ask the model")
         ask = partial(caller.ask, chain, request, self._listener(job, said, retried), first=first)
         reply = await ask(suited=suited)
         if shown.pictures and isinstance(reply, Failure) and reply.kind is FailureKind.BAD_REQUEST:
             reply = await ask(suited=self._without_pictures)  # the provider may have refused one of them
+            if isinstance(reply, ModelReply) and reply.place == first:
+                self._refusals.refused(chain[first], name, shown.names)
+        elif shown.pictures and isinstance(reply, ModelReply) and reply.place == first:
+            self._refusals.accepted(chain[first], name)
         if isinstance(reply, Failure):
             return _failed(job, reply)
         proposed = NOTHING
@@ -137,20 +144,29 @@ class ModelStep:
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
     async def _shown(
-        self, request: ModelRequest, model: str, *, models: ModelSet, caller: ModelChain
+        self,
+        request: ModelRequest,
+        model: str,
+        *,
+        models: ModelSet,
+        caller: ModelChain,
+        pictured: bool,
+        of: Model | None = None,
     ) -> ShownMessages:
-        """Return the request's messages as this model can use them."""
-        if self._sight is None:
+        """Return the request's messages as this model can use them. `of` is the model that is asked first."""
+        if self._sight is None or not pictured:
             return ShownMessages(messages=request.messages)
-        messages, sees = request.messages, self._sees(model)
+        messages, sees = request.messages, self._sees(model, of)
         if self.settings.vision_model and not sees:
             describe = partial(self._describe, request.session, models, caller)
             messages = await self._descriptions.told(messages, describe)
-        return await self._sight.shown(messages, sees=sees)
+        refused = self._refusals.of(of, model) if of else frozenset()
+        return await self._sight.shown(messages, sees=sees, without=refused)
 
     async def _without_pictures(self, request: ModelRequest, _model: str) -> ModelRequest:
         assert self._sight is not None
-        return replace(request, messages=(await self._sight.shown(request.messages, sees=False)).messages)
+        messages = (await self._sight.shown(request.messages, sees=False)).messages
+        return replace(request, messages=messages, size_bytes=0)
 
     async def _describe(
         self, session: SessionId, models: ModelSet, caller: ModelChain, question: EncodedMessage
@@ -167,8 +183,9 @@ class ModelStep:
         self._ledger.add(costed(reply.done.usage, terms.price))
         return reply.text
 
-    def _sees(self, model: str) -> bool:
-        return sees(model, self.settings.vision)
+    def _sees(self, model: str, asked: Model | None = None) -> bool:
+        is_blind = asked is not None and self._refusals.is_blind(asked, model)
+        return not is_blind and sees(model, self.settings.vision)
 
     def _remember(self, turn: TurnId, place: int) -> None:
         """Let the turn continue with the fallback that answered; the next turn starts with the first choice again."""
@@ -202,13 +219,16 @@ class ModelStep:
         return await asyncio.to_thread(total_tokens, messages) > window
 
     def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes, model: str) -> ModelRequest:
-        messages = [with_instructions(prompt, job.instructions), *job.messages]
+        first = with_instructions(prompt, job.instructions)
+        last: tuple[EncodedMessage, ...] = ()
         if job.last:
-            messages.append(encode({"role": "user", "content": step_limit(self.settings.max_replies)}))
+            last = (encode({"role": "user", "content": step_limit(self.settings.max_replies)}),)
+        size_bytes = job.size_bytes or sum(map(len, job.messages))
         offers = not job.last and len(tools) > len(b"[]")
         return ModelRequest(
             session=job.session,
-            messages=messages,
+            messages=[first, *job.messages, *last],
+            size_bytes=size_bytes + len(first) + sum(map(len, last)),
             options=model_options(job.options, tools=offers, first=not job.replies),
             tools=tools if offers else b"",
             model=model,

@@ -13,7 +13,7 @@ from datetime import date
 from hermes.agent.context_files import ContextFile
 from hermes.config.platforms import PLATFORMS
 from hermes.domain.access.api_key import surface_of
-from hermes.domain.fence import fenced
+from hermes.domain.text.fence import fenced
 from hermes.domain.values import dataclass
 
 DEFAULT_SOUL = """\

@@ -14,10 +14,10 @@ from hermes.agent.ledger import Ledger
 from hermes.agent.models.chain import ModelChain, ReplyListener
 from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
 from hermes.agent.tool_step import Folders
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import SummaryJob, SummaryReport
-from hermes.domain.turn_failure import Failure
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import Failure
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelRequest
 from hermes.ports.given import Clock

@@ -18,7 +18,7 @@ from datetime import date
 
 from hermes.agent.chat_message import BYTES_PER_TOKEN, ChatMessage, cut, encode, read, text_tokens
 from hermes.agent.compression import SUMMARY_SLACK, CompressionPlan
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 
 MAX_PARTS = 8  # with more, each message is shortened
 MIN_PART = 128  # tokens, however small the window

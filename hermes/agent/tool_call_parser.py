@@ -17,14 +17,14 @@ from loguru import logger
 from hermes.agent.client_tools import ALL, ClientTools
 from hermes.domain.access.question import is_long, whole_question
 from hermes.domain.access.role import Role
-from hermes.domain.tool_call import Call, Verdict
+from hermes.domain.text.visible_text import visible
+from hermes.domain.turn.tool_call import Call, Verdict
 from hermes.domain.values import dataclass, replace
-from hermes.domain.visible_text import visible
 from hermes.tools.clarify import CLARIFY
 from hermes.tools.tool import ToolContext
 
 if TYPE_CHECKING:
-    from hermes.tools.registry import Proposal, Toolbox
+    from hermes.tools.toolbox import Proposal, Toolbox
 
 MAX_SUMMARY = 200
 MAX_QUICK = 20_000  # characters of all arguments

@@ -19,7 +19,7 @@ from hermes.domain.events import CallProgress
 from hermes.domain.ids import SessionId
 from hermes.domain.session.jobs import ToolJob, ToolReport
 from hermes.domain.session.note import blocked
-from hermes.domain.tool_call import CallOutcome, Gate, Verdict
+from hermes.domain.turn.tool_call import CallOutcome, Gate, Verdict
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach
 from hermes.tools.tool import ToolContext

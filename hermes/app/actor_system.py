@@ -12,27 +12,35 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from hermes.actors.after_reset import AfterReset
 from hermes.actors.delivery.delivery import DeliveryActor
-from hermes.actors.delivery.protocol import Deliveries, ForgetSession
+from hermes.actors.delivery.delivery_protocol import Deliveries, ForgetSession
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import Configure
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
-from hermes.actors.process_notice import RESET
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import HostThreads, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
-from hermes.actors.process_supervisor import ForgetProcesses, ProcessSupervisor
-from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.actors.reset_scheduler import EVERY_S, PolicyChanged, ResetClock
+from hermes.actors.process.process_notice import RESET
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.process.process_services import (
+    HostThreads,
+    NoticeLimit,
+    NoticeSender,
+    ProcessServices,
+    ProcessSettings,
+)
+from hermes.actors.process.process_supervisor import ForgetProcesses, ProcessSupervisor
+from hermes.actors.reset.after_reset import AfterReset
+from hermes.actors.reset.reset_rules import ResetRules, ResetSettings
+from hermes.actors.reset.reset_scheduler import EVERY_S, PolicyChanged, ResetClock
+from hermes.actors.session.live_heads import LiveHeads
 from hermes.adapters.chat.secret_masking import SecretMaskingPlatform
 from hermes.adapters.chat.services import ChatServices
-from hermes.domain.cause import HoldCause
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.cause.cause import HoldCause
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.events import ActorFailed
 from hermes.domain.ids import SessionId
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.process.process_record import Heartbeat
+from hermes.domain.retention import outlook
 from hermes.domain.session.state import Session
 from hermes.ports.agent import Agent
 from hermes.ports.chat import Platform
@@ -47,7 +55,7 @@ from hermes.services.outbox import OutboxService
 from hermes.services.pairing import GAP, PairingService
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
-from hermes.supervision.policy import RestartIntensity
+from hermes.supervision.restart_policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
 
 DELIVERY, DIRECTORY, PROCESSES, RESETS = "delivery", "directory", "processes", "resets"  # children of the root
@@ -82,8 +90,14 @@ class SystemSettings:
     directory: DirectorySettings
     resets: ResetSettings
     processes: ProcessSettings
-    max_waiting: int  # messages on their way to disk
+    max_waiting: int = 10_000  # messages on their way to disk
     reset_every_s: float = EVERY_S  # between two ticks of the reset clock
+    keep_s: float | None = None  # for which an unused conversation is kept; None: forever
+
+
+def _fate(rules: ResetRules, keep_s: float | None, session: Session) -> str:
+    """Return in words when the session is reset, and when its conversation is deleted."""
+    return "\n".join(filter(None, (rules.explain(session), outlook(session, keep_s))))
 
 
 def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
@@ -100,14 +114,16 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
         settings=settings.processes,
     )
     rules = ResetRules(settings.resets, processes=processes, clock=clock, steady=ports.steady, pulse=ports.pulse)
+    heads = LiveHeads()
     sessions = SessionService(
         directory=lambda: children[DIRECTORY],
         journal=journal,
         clock=clock,
         max_waiting=settings.max_waiting,
         erased=partial(_forget, children, ports.erase),
-        resets=rules.explain,
+        resets=partial(_fate, rules, settings.keep_s),
         deliver=deliver,
+        live=heads.get,
     )
     outbox = OutboxService(journal, deliver)
     names = tuple(ports.platforms)
@@ -119,11 +135,14 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
         settings=settings,
         children=children,
         deliver=deliver,
+        heads=heads,
         processes=processes,
         rules=rules,
         sessions=sessions,
         outbox=outbox,
-        chat=ChatServices(platforms=names, pairing=pairing, homes=homes, outbox=outbox, clock=clock),
+        chat=ChatServices(
+            platforms=names, pairing=pairing, homes=homes, outbox=outbox, clock=clock, sessions=sessions
+        ),
         notices=notices,
         notice_sender=NoticeSender(sessions.submit, notices.announce),
         after_reset=AfterReset(
@@ -140,6 +159,7 @@ class ActorSystem:
     settings: SystemSettings
     children: Children
     deliver: Callable[[Sequence[OutboxMessage]], None]
+    heads: LiveHeads
     processes: ProcessService
     rules: ResetRules
     sessions: SessionService
@@ -206,7 +226,6 @@ class ActorSystem:
     def configure(self, settings: SystemSettings) -> None:
         """Apply settings to the running parts. An actor that is restarting starts with them."""
         self.settings = settings
-        self.sessions.max_waiting = settings.max_waiting
         self.processes.settings = settings.processes
         self.rules.settings = settings.resets
         self._configure_directory()
@@ -263,6 +282,7 @@ class ActorSystem:
                 resets=self.rules,
                 was_reset=self.after_reset,
                 deliver=self.deliver,
+                heads=self.heads.restart(),
                 **named,
             )
 

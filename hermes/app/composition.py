@@ -20,7 +20,9 @@ from hermes.app.boot_record import banner, boot_loop_notice, log_previous_boot
 from hermes.app.daemon import Daemon
 from hermes.app.factories.agent import output_retention
 from hermes.app.factories.chat import adapter_spec, keep_homes_posted, make_watch
+from hermes.app.factories.dashboard import has_dashboard
 from hermes.app.factories.media import make_reception
+from hermes.app.factories.otel import make_exporter
 from hermes.app.foundation import Foundation, open_foundation
 from hermes.app.parts import DaemonParts, make_parts
 from hermes.app.servers import serve
@@ -137,12 +139,17 @@ def _start_tasks(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) ->
         stack.push_async_callback(_end, asyncio.create_task(work, name=name))
 
     start("loop lag", parts.loop_lag.run())
+    if has_dashboard(base):
+        start("live figures", parts.figures.run())
     start("pulse", parts.operations.pulse(system.sessions.round_trip))
     start("sandbox", _open_sandbox(parts))
+    start("titles", parts.titles.run())
     if base.boot_record is None:
         return
     outputs = output_retention(base.config, parts.folders, system.sessions.conversation, system.processes)
     start("output retention", outputs.run())
+    if base.config.otel.enabled:
+        start("traces", make_exporter(base.config, system).run())
     if base.config.sessions.auto_prune:
         start("session retention", parts.retention.run(base.config.sessions.retention_days * _DAY_S))
     if parts.adapters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -16,21 +17,21 @@ from hermes import __version__
 from hermes.actors.adapter import AdapterActor
 from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.session import SessionActor
-from hermes.app.loop_lag import LoopLag
-from hermes.app.notify import Notifier
+from hermes.actors.session.session import SessionActor
+from hermes.app.host.loop_lag import LoopLag
+from hermes.app.host.notify import Notifier
 from hermes.app.reload import Reloaded
 from hermes.config.platforms import PLATFORMS
 from hermes.domain.errors import BadInputError, ConfigError, HermesError
 from hermes.domain.ids import SessionId
+from hermes.domain.read.live import LiveQuery, ranked
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
-from hermes.ports.metrics import DaemonFigures
+from hermes.ports.metrics import DaemonFigures, LiveSample
 from hermes.ports.operations import Operations
 from hermes.ports.processes import Processes
-from hermes.ports.search import Findings
 from hermes.ports.storage import Engine, Transaction
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
@@ -91,7 +92,15 @@ class DaemonOperations(Operations):
     # ------------------------------------------------------------ for the admin socket and the API
 
     def actors(self) -> list[ActorView]:
-        parked = [
+        return [*(actor.statistics() for actor in live_actors()), *self._parked()]
+
+    def _parts(self) -> list[ActorView]:
+        """Return all actors except sessions."""
+        parts = (actor.statistics() for actor in live_actors() if not isinstance(actor, SessionActor))
+        return [*parts, *self._parked()]
+
+    def _parked(self) -> list[ActorView]:
+        return [
             ActorView(
                 kind="parked",
                 name=name,
@@ -105,7 +114,6 @@ class DaemonOperations(Operations):
             )
             for name, reason in self._children.parked.items()
         ]
-        return [*(actor.statistics() for actor in live_actors()), *parked]
 
     async def store_stats(self) -> StoreStats:
         return await self._journal.fetch(lambda reader: reader.stats())
@@ -146,22 +154,37 @@ class DaemonOperations(Operations):
     async def verify(self) -> list[str]:
         return await asyncio.to_thread(self._verify)
 
-    async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
-        return await self._search.search(query, limit=limit, since=since)
-
     async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
         return await self._retention.prune(older_than_s, dry_run=dry_run)
 
+    async def live(self, query: LiveQuery) -> LiveSample:
+        actors = live_actors()
+        found = [actor.live() for actor in actors if isinstance(actor, SessionActor)]
+        listed, matching = ranked(found, query, self._clock())
+        return LiveSample(
+            figures=await self.figures(),
+            phases=Counter(each.session.phase for each in found),
+            sessions=listed,
+            matching=matching,
+            actors=self._parts(),
+            platforms=self.platforms(),
+            calling=self._turns().get("calling", 0),
+            lag_s=tuple(self._loop_lag.recent_s),
+            cpu_s=time.process_time(),
+        )
+
     async def figures(self) -> DaemonFigures:
         stats = await self.store_stats()
-        views = [actor.statistics() for actor in live_actors()]
         mailbox: Counter[str] = Counter()
-        for view in views:
-            mailbox[view.kind] += view.mailbox
+        sessions = 0
+        for actor in live_actors():
+            mailbox[actor.kind] += len(actor.actor_inbox)
+            sessions += isinstance(actor, SessionActor)
         return DaemonFigures(
             turns=self._turn_meter.figures(),
             turns_running=self._turns().get("in_flight", 0),
-            sessions_live=sum(view.kind == SessionActor.kind for view in views),
+            sessions_stored=stats.sessions,
+            sessions_live=sessions,
             sessions_waiting=_sessions_waiting(),
             mailbox=mailbox,
             loop_lag_s=self._loop_lag.lag_s,
@@ -201,7 +224,7 @@ class DaemonOperations(Operations):
             "model_health": self._model_health(),
             "sessions_waiting": _sessions_waiting(),
             "memory_bytes": self.memory_bytes,
-            "platforms": self._platforms(),
+            "platforms": self.platforms(),
             "sandbox": self._sandbox(),
             "search_index": self._index_progress(),
             **self._facts,
@@ -214,7 +237,7 @@ class DaemonOperations(Operations):
             return None
         return {"indexed": index.indexed, "total": index.total, "building": index.building}
 
-    def _platforms(self) -> list[dict[str, str]]:
+    def platforms(self) -> list[dict[str, str]]:
         """Return the state of each chat platform."""
         views = [actor.statistics() for actor in live_actors() if actor.kind == AdapterActor.kind]
         alive = [{"name": view.name, "state": view.state, "problem": view.last_error} for view in views]

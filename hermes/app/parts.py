@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import HostThreads
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.process.process_services import HostThreads
 from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
@@ -22,23 +22,26 @@ from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.app.foundation import Foundation
-from hermes.app.loop_lag import LoopLag
-from hermes.app.notify import Notifier
+from hermes.app.host.loop_lag import LoopLag
+from hermes.app.host.notify import Notifier
 from hermes.app.operations import DaemonOperations
 from hermes.app.system_settings import system_settings
 from hermes.config.log import redacted
-from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.ids import SessionId
 from hermes.ports.chat import ChatAdapter
 from hermes.ports.given import IdSource
 from hermes.processes.host import LinuxProcessHost
 from hermes.services.commands.service import CommandService
 from hermes.services.event_hub import EventHub
+from hermes.services.live_figures import LiveFigures
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
+from hermes.services.side_completion import SideCompletion
+from hermes.services.titles import TitleService
 from hermes.services.turn_meter import TurnMeter
 from hermes.storage.verify import verify
 from hermes.system import clock as wall_clock
-from hermes.system.random_id import new_session_id
+from hermes.system.random_id import RandomIds, new_session_id
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class DaemonParts:
     sandbox: SandboxOpener
     retention: SessionRetention
     loop_lag: LoopLag
+    figures: LiveFigures
+    titles: TitleService
 
 
 async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
@@ -66,7 +71,8 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     threads = HostThreads()
     stack.push_async_callback(threads.close)
     turn_meter, loop_lag = TurnMeter(time.monotonic), LoopLag()
-    ports = _ports(base, threads=threads, adapters=adapters, folders=folders, search=search, turn_meter=turn_meter)
+    hub = EventHub(note=turn_meter.note)
+    ports = _ports(base, threads=threads, adapters=adapters, folders=folders, search=search, hub=hub)
     system = assemble(ports, system_settings(config, base.environ))
     stack.push_async_callback(system.close)
     stack.push_async_callback(search.stop)
@@ -77,6 +83,8 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     )
     stack.push_async_callback(agent.runner.close)
     retention = _retention(system)
+    titles = _titles(system, agent)
+    hub.also_note(titles.note)
     operations = _operations(
         base,
         system,
@@ -98,6 +106,17 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         sandbox=sandbox,
         retention=retention,
         loop_lag=loop_lag,
+        figures=LiveFigures(operations.figures, system.ports.clock),
+        titles=titles,
+    )
+
+
+def _titles(system: ActorSystem, agent: AgentParts) -> TitleService:
+    return TitleService(
+        sessions=system.sessions,
+        side=SideCompletion(agent=agent.runner, count=system.sessions.count, clock=system.ports.clock),
+        new_turn_id=system.ports.ids.turn,
+        model=lambda: agent.title_model,
     )
 
 
@@ -117,7 +136,7 @@ def _ports(
     adapters: Sequence[ChatAdapter],
     folders: Folders,
     search: SearchService,
-    turn_meter: TurnMeter,
+    hub: EventHub,
 ) -> Ports:
     async def erase(session: SessionId) -> None:
         await asyncio.to_thread(folders.remove, session)
@@ -125,7 +144,7 @@ def _ports(
 
     return Ports(
         journal=base.journal,
-        hub=EventHub(note=turn_meter.note),
+        hub=hub,
         host=LinuxProcessHost(base.home.data_dir / "processes"),
         threads=threads,
         registry=ProcessRegistry(),
@@ -134,7 +153,7 @@ def _ports(
         steady=time.monotonic,
         pulse=time.monotonic,
         random=random.random,
-        ids=IdSource(session=new_session_id, turn=_new_turn_id, process=_new_process_id),
+        ids=IdSource(session=new_session_id, turn=RandomIds().turn, process=_new_process_id),
         erase=erase,
         redact=redacted,
     )
@@ -183,14 +202,12 @@ def _commands(
         model_problem=agent.model_problem,
         personalities=lambda: tuple(PERSONALITIES),
         context_window=agent.context_window,
+        configured=lambda: agent.defaults,
         processes=system.processes,
         restart=operations.request_restart,
+        platforms=operations.platforms,
         prompt_files=TrustedPromptFiles(base.config, base.home, folders),
     )
-
-
-def _new_turn_id() -> TurnId:
-    return TurnId(secrets.token_hex(12))
 
 
 def _new_process_id() -> str:

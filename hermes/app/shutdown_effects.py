@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, assert_never
 
 from loguru import logger
 
-from hermes.actors.delivery.protocol import Drain
+from hermes.actors.delivery.delivery_protocol import Drain
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.actors.kernel.ref import ActorDeadError
-from hermes.actors.process_notice import STOPPED
+from hermes.actors.process.process_notice import STOPPED
 from hermes.agent.runner import AgentRunner
 from hermes.app.actor_system import DELIVERY, DIRECTORY, ActorSystem
 from hermes.app.operations import DaemonOperations
 from hermes.config.settings import Config
-from hermes.domain.cause import InterruptionCause
+from hermes.domain.cause.cause import InterruptionCause
 from hermes.domain.errors import HermesError
-from hermes.domain.listing import counted, some
 from hermes.domain.session.protocol import AnnounceStop
 from hermes.domain.session.state import Phase, Session
+from hermes.domain.text.listing import counted, some
 from hermes.supervision.root import ShutdownEffects
 from hermes.supervision.shutdown import Action, Chats, ShutdownStage, StopBudget, Stopping, StopRequest
 from hermes.supervision.watchdog import ShutdownWatchdog

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes.actors.process_services import ProcessSettings
-from hermes.actors.reset_rules import ResetSettings
-from hermes.actors.reset_scheduler import EVERY_S
+from hermes.actors.process.process_services import ProcessSettings
+from hermes.actors.reset.reset_rules import ResetSettings
+from hermes.actors.reset.reset_scheduler import EVERY_S
 from hermes.app.actor_system import SystemSettings
 from hermes.config.reset_override import CHAT_TYPES, ResetOverride, parse_override
 from hermes.config.settings import Config, SessionResetConfig
 from hermes.config.time_zone import find_zone
-from hermes.domain.cause import HoldCause
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.cause.cause import HoldCause
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.protocol import TurnLimits
-from hermes.domain.submission import Busy
+from hermes.domain.turn.submission import Busy
 from hermes.domain.values import replace
 from hermes.services.processes import staleness_of
 from hermes.system.clock import pace
@@ -29,8 +29,8 @@ def system_settings(config: Config, environ: Mapping[str, str], *, take_up: bool
         directory=directory_settings(config, take_up=take_up),
         resets=reset_settings(config, environ),
         processes=process_settings(config),
-        max_waiting=config.sessions.max_waiting,
         reset_every_s=pace(EVERY_S),
+        keep_s=config.sessions.retention_days * 86400.0 if config.sessions.auto_prune else None,
     )
 
 

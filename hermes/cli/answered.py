@@ -88,10 +88,17 @@ def only_match(found: Sequence[str], given: str) -> str | None:
     return found[0] if found else None
 
 
-def confirms(question: str) -> bool:
-    """Ask a person. No answer is a no."""
+def typed(prompt: str, *, secret: bool = False) -> str | None:
+    """Ask a person for a line. None at the end of the input."""
+    from getpass import getpass
+
     try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+        return (getpass if secret else input)(prompt).strip()
     except EOFError:
         print()
-        return False
+        return None
+
+
+def confirms(question: str) -> bool:
+    """Ask a person. No answer is a no."""
+    return (typed(f"{question} [y/N] ") or "").lower() in ("y", "yes")

@@ -86,6 +86,9 @@ class AdminClient:
     def post(self, path: str, body: Any = None, *, timeout_s: float | None = _TIMEOUT_S) -> Any:
         return self._request("POST", path, body or {}, timeout_s=timeout_s)
 
+    def patch(self, path: str, body: Any) -> Any:
+        return self._request("PATCH", path, body, timeout_s=_TIMEOUT_S)
+
     def delete(self, path: str) -> Any:
         return self._request("DELETE", path, timeout_s=_TIMEOUT_S)
 

@@ -17,7 +17,7 @@ from hermes.cli.pid import WatchedProcess, has_ended, is_alive, watch_process
 from hermes.cli.previous_boot import explaining_last_end
 from hermes.config.home import holder, is_free
 from hermes.domain.errors import ConfigError, HermesError, NotRunningError
-from hermes.domain.listing import some
+from hermes.domain.text.listing import some
 
 if TYPE_CHECKING:
     import argparse
@@ -169,7 +169,7 @@ def _next_boot(
 
 
 def _ended(home: Home, pid: int) -> str:
-    from hermes.app.refused_start import refusal_of
+    from hermes.app.host.refused_start import refusal_of
 
     if (refusal := refusal_of(home, pid)) is not None:
         return (

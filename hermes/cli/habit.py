@@ -14,6 +14,8 @@ _SAME: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("--resume",): ("chat", "-r"),
     ("-c",): ("chat", "-r", "-"),
     ("--continue",): ("chat", "-r", "-"),
+    ("--plain",): ("chat", "--plain"),
+    ("--yolo",): ("chat", "--yolo"),
     ("gateway",): ("daemon",),
     ("gateway", "run"): ("daemon",),
     ("gateway", "setup"): ("setup",),

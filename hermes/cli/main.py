@@ -34,6 +34,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "doctor.doctor": ("doctor",),
     "chat.chat": ("chat",),
     "inspection.ps": ("ps",),
+    "inspection.top": ("top",),
     "inspection.inspect": ("sessions", "show", "why"),
     "inspection.tail": ("tail",),
     "inspection.trace": ("trace",),
@@ -43,6 +44,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.processes": ("log", "kill"),
     "commands.control": ("stop", "restart", "end", "suspend", "resume", "compress", "delete"),
     "commands.reload": ("reload",),
+    "commands.dashboard": ("dashboard",),
     "inspection.logs": ("logs",),
     "commands.dead_letters": ("dead-letters",),
     "commands.send": ("send",),
@@ -80,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         from hermes.cli.habit import translated
 
-        argv = translated(argv)
+        argv = translated(argv) if argv else _default_command()
         parser = _build_parser(argv[0] if argv else "")
         _refuse_foreign_option(parser, argv)
         args, unknown = parser.parse_known_args(argv)
@@ -100,6 +102,8 @@ def main(argv: list[str] | None = None) -> int:
         # CPython marks an interrupt inside `exec` (which dataclasses use) as unhandled until the next `exec`. Without
         # this call `python -m` would end by the signal.
         exec("")  # noqa: S102
+        if sys.stderr.isatty():  # the terminal has shown ^C; the prompt of the shell begins a line
+            print(file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()
@@ -133,6 +137,11 @@ def _refuse_foreign_option(parser: ArgumentParser, argv: list[str]) -> None:
             parser.error(f"unrecognized arguments: {argv[0]}")
 
 
+def _default_command() -> list[str]:
+    """Return the command line of `hermes` alone: a conversation on a terminal, else help."""
+    return ["chat"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+
+
 def _build_parser(command: str) -> ArgumentParser:
     """Return the parser of this command; of all commands if there is no such command."""
     from importlib import import_module
@@ -145,7 +154,7 @@ def _build_parser(command: str) -> ArgumentParser:
         epilog=(
             "examples:\n"
             "  hermes daemon                       start the daemon in the foreground\n"
-            "  hermes chat                         start a conversation\n"
+            "  hermes                              start a conversation, on a terminal\n"
             "  hermes sessions                     list stored sessions\n"
             "  hermes why SESSION                  explain the state of a session\n"
             "  hermes backup /backups/now.tar.gz   back up everything\n\n"

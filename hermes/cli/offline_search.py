@@ -27,7 +27,8 @@ def search_store(home: Home, query: str, *, limit: int, since: float | None) -> 
         async def search() -> dict[str, Any]:
             service = SearchService(home.data_dir / "index", engine=engine, wait_s=60.0)
             try:
-                return presentation.findings(await service.search(query, limit=limit, since=since))
+                found = await service.search(query, limit=limit, since=since)
+                return presentation.findings(query, [presentation.hit(each) for each in found.hits], found.index)
             finally:
                 await service.stop()
 

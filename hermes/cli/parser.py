@@ -65,6 +65,8 @@ def _reworded(message: str, prog: str) -> str:
     if unknown is not None:
         answer = answer_to(unknown[1], parent, re.findall(r"[a-z-]+", unknown[2]))
         return f"there is no command {unknown[1]!r}" + (f"; {answer}" if answer else "")
+    if message.startswith("the following arguments are required") and message.endswith("SESSION"):
+        return f"{message}; - is the last active one"
     left_over = re.match(r"unrecognized arguments: (\S+)", message)
     meaning = MEANINGS.get(f"{parent} {left_over[1]}".strip()) if left_over else None
     return f"{message}; {meaning}" if meaning else message
@@ -102,6 +104,8 @@ def add_session(parser: ArgumentParser, *flags: str, help: str = ANY_ID, nargs: 
     names: dict[str, Any] = {"dest": "resume"} if flags else {}
     if nargs is not None:
         names["nargs"] = nargs
+    if flags and nargs == "?":  # the flag alone means the last active session
+        names["const"] = "-"
     argument = parser.add_argument(*(flags or ("session",)), type=session_id, metavar="SESSION", help=help, **names)
     setattr(argument, "complete", SESSION_COMPLETION)  # noqa: B010 - read by shtab, unknown to argparse
 

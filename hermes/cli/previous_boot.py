@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from hermes.cli.output import count
 from hermes.cli.pid import has_ended, watch_process
 from hermes.domain.errors import HermesError, NotRunningError
-from hermes.domain.listing import some
+from hermes.domain.text.listing import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

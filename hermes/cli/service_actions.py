@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.app.factories.preflight import preflight
-from hermes.app.service_unit import MARK, NAME, Installation, make_unit
+from hermes.app.host.service_unit import MARK, NAME, Installation, make_unit
 from hermes.cli.answered import show
 from hermes.cli.output import one_line, print_table, print_text
 from hermes.cli.systemd import ServiceError, Systemd

@@ -42,8 +42,6 @@ class Records(Protocol):
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]: ...
 
-    def why(self, session: str, *, exact: bool) -> dict[str, Any]: ...
-
     def beginning(self, session: str) -> str:
         """Return the first message of a person."""
         ...
@@ -69,10 +67,6 @@ class DaemonRecords:
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
         found: dict[str, Any] = self._client.get(session_path(session), tail=tail, exact=1 if exact else None)
-        return found
-
-    def why(self, session: str, *, exact: bool) -> dict[str, Any]:
-        found: dict[str, Any] = self._client.get(f"{session_path(session)}/why", exact=1 if exact else None)
         return found
 
     def beginning(self, session: str) -> str:
@@ -118,7 +112,7 @@ class StoredRecords:
         from hermes.adapters.http import presentation
         from hermes.domain.read.explain import explain
         from hermes.domain.read.lineage import find_lineage
-        from hermes.domain.read.transcript import read_page
+        from hermes.domain.read.transcript_page import read_page
         from hermes.domain.read.views import SessionView
 
         stored = self._head(session, exact=exact)
@@ -128,14 +122,10 @@ class StoredRecords:
         messages = read_page(self._reader, head, None, tail) if tail else []
         return {**presentation.view(view), "transcript": presentation.transcript(messages)}
 
-    def why(self, session: str, *, exact: bool) -> dict[str, Any]:
-        view = self.view(session, tail=0, exact=exact)
-        return {"session_id": view["session"]["id"], "why": view["why"]}
-
     def beginning(self, session: str) -> str:
         from hermes.adapters.http import presentation
         from hermes.domain.ids import Seq
-        from hermes.domain.read.transcript import read_page
+        from hermes.domain.read.transcript_page import read_page
 
         messages = read_page(self._reader, self._head(session, exact=True), Seq(-1), 1)
         return _first_words(presentation.transcript(messages))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HARMFUL: Final = frozenset({"delete", "end", "kill", "restore", "stop", "suspend", "uninstall", "withdraw", "revoke"})
+_MIN_LENGTH: Final = 4  # of a synonym that a misspelt word can mean
 _SIMILARITY: Final = 0.7  # ratio of difflib, from 0 to 1
 
 _CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one question"
@@ -22,7 +23,7 @@ _CHECK = "`hermes doctor` checks the whole installation, `hermes status` the dae
 _EDIT = "`hermes config set KEY VALUE` or `hermes config edit`, then `hermes reload`"
 _LOGS = "`hermes logs` prints the daemon's log, `hermes tail` events of sessions"
 _LIST = "`hermes sessions` lists sessions"
-_LIVE = "`hermes status` and `hermes sessions` show what runs, `hermes tail` prints events"
+_LIVE = "`hermes top` watches what runs, `hermes ps` prints it once, `hermes tail` prints events"
 _UPDATE = "update the checkout or package with the tool that installed it, then `hermes restart`"
 _ABSENT = "Hermes does not have this"
 _PLATFORMS = f"the chat platforms are {' and '.join(PLATFORMS)} (`hermes setup PLATFORM`)"
@@ -37,7 +38,7 @@ MEANINGS: Final = {
     **dict.fromkeys(("configure", "edit", "set", "settings"), _EDIT),
     **dict.fromkeys(("debug", "journal"), _LOGS),
     **dict.fromkeys(("conversations", "history", "list", "ls"), _LIST),
-    **dict.fromkeys(("jobs", "monitor", "top", "watch"), _LIVE),
+    **dict.fromkeys(("jobs", "monitor", "watch"), _LIVE),
     **dict.fromkeys(("cost", "insights", "tokens", "usage"), "type /usage or /insights in `hermes chat`"),
     **dict.fromkeys(("models", "provider", "providers"), "`hermes model` shows, lists, checks and chooses models"),
     **dict.fromkeys(("tool", "toolset", "toolsets"), "`hermes tools` lists the tools and toggles them"),
@@ -48,6 +49,8 @@ MEANINGS: Final = {
     **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),
     **dict.fromkeys(PLATFORMS, _PLATFORMS),
     **dict.fromkeys(("claw", "cron", "mcp", "memory", "migrate", "plugins", "skill", "skills"), _ABSENT),
+    **dict.fromkeys(("sessions find", "sessions grep"), "`hermes sessions search TEXT` searches all messages"),
+    "gateway": _DAEMON,
     "commands": "`hermes --help` lists the commands",
     "-v": "`hermes --version` prints the version",
     **dict.fromkeys(("remove", "rm"), "`hermes sessions` lists sessions; `hermes --help` shows how to remove one"),
@@ -73,5 +76,8 @@ def answer_to(word: str, parent: str, commands: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     harmless = [name for name in commands if name not in HARMFUL]
-    close = get_close_matches(word, harmless, n=1, cutoff=_SIMILARITY)
-    return f"did you mean {close[0]}?" if close else ""
+    if close := get_close_matches(word, harmless, n=1, cutoff=_SIMILARITY):
+        return f"did you mean {close[0]}?"
+    known = [name for name in MEANINGS if len(name) > _MIN_LENGTH and " " not in name]
+    meant = get_close_matches(word, known, n=1, cutoff=_SIMILARITY) if not parent else []
+    return MEANINGS[meant[0]] if meant else ""

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.app.service_unit import NAME
+from hermes.app.host.service_unit import NAME
 from hermes.domain.errors import HermesError
 from hermes.domain.values import dataclass
 

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.config.providers import LOCAL, OFFLINE, PROVIDER_NAMES, PROVIDERS
-from hermes.config.schema import setting
+from hermes.config.schema import setting, shaped
 from hermes.config.secret import Secret, read_secret_file, usable
 from hermes.domain.errors import ConfigError
 from hermes.domain.provider import ModelFacts, Provider, WireProtocol
-from hermes.domain.usage import Price
+from hermes.domain.turn.usage import Price
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AUTO = "auto"
+NONE = "none"
 DEFAULT_WINDOW = 128_000  # of a model whose window is not known
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 _DAY_S = 86_400.0
@@ -33,9 +34,14 @@ def base_url_complaint(text: str) -> str:
     return "must not contain a password; use api_key_env or api_key_file" if "@" in text else ""
 
 
-def variables_complaint(text: str) -> str:
-    names = r"([A-Za-z_][A-Za-z0-9_]*(,[A-Za-z_][A-Za-z0-9_]*)*)?"
-    return "" if re.fullmatch(names, text) else "must be names of environment variables, not the key itself"
+variables_complaint = shaped(
+    r"([A-Za-z_][A-Za-z0-9_]*(,[A-Za-z_][A-Za-z0-9_]*)*)?",
+    "must be names of environment variables, not the key itself",
+)
+_alias_complaint = shaped(r"[^\s=:]+=\S+", "must be ALIAS=[PROVIDER:]MODEL")
+_chat_complaint = shaped(r"[a-z]+:[^\s=]+=\S+", "must be PLATFORM:CHAT=[PROVIDER:]MODEL")
+_prices_complaint = shaped(_PRICES.pattern, "must be MODEL=INPUT/OUTPUT or MODEL=INPUT/CACHED/OUTPUT")
+_version_complaint = shaped(r"(20\d\d-\d\d-\d\d)?(-?preview)?", "must be a date like 2024-10-21")
 
 
 def _name_complaint(text: str) -> str:
@@ -50,18 +56,6 @@ def _fallback_complaint(text: str) -> str:
     return "" if re.fullmatch(shape, text) else forms
 
 
-def _alias_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[^\s=:]+=\S+", text) else "must be ALIAS=[PROVIDER:]MODEL"
-
-
-def _chat_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[a-z]+:[^\s=]+=\S+", text) else "must be PLATFORM:CHAT=[PROVIDER:]MODEL"
-
-
-def _prices_complaint(text: str) -> str:
-    return "" if _PRICES.fullmatch(text) else "must be MODEL=INPUT/OUTPUT or MODEL=INPUT/CACHED/OUTPUT"
-
-
 def _choice_complaint(text: str) -> str:
     return "must be [PROVIDER:]MODEL" if any(map(str.isspace, text)) else _name_complaint(text)
 
@@ -71,6 +65,7 @@ class ModelConfig:
     provider: str = setting(OFFLINE, choices=PROVIDER_NAMES, live=True)
     protocol: str = setting(AUTO, choices=(AUTO, *WireProtocol), live=True)
     base_url: str = setting("", complaint=base_url_complaint, live=True)
+    api_version: str = setting("", complaint=_version_complaint, live=True)
     name: str = setting("", complaint=_name_complaint, live=True)
     api_key_env: str = setting(AUTO, complaint=variables_complaint, live=True)
     api_key_file: str = setting("", path=True, live=True)
@@ -162,4 +157,5 @@ class AuxiliaryConfig:
     """Models for side tasks, as `[PROVIDER:]MODEL` or an alias."""
 
     summary: str = setting("", complaint=_choice_complaint, live=True)
+    title: str = setting("", complaint=_choice_complaint, live=True)
     vision: str = setting("", complaint=_choice_complaint, live=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hermes.domain.provider import EffortStyle, ModelFacts, Provider, ReasoningReplay, WireProtocol
-from hermes.domain.usage import Price
+from hermes.domain.turn.usage import Price
 
 OFFLINE: Final = "offline"  # built in, not an AI
 LOCAL: Final = "local"  # small model in this process
@@ -188,6 +188,7 @@ _ENTRIES = (
         title="Azure OpenAI",
         key_variable="AZURE_OPENAI_API_KEY",
         key_header="api-key",
+        versioned=True,
         effort=EffortStyle.FIELD,
         models=_OPENAI_MODELS,
     ),

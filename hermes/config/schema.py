@@ -18,9 +18,12 @@ T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 RETIRED: frozenset[str] = frozenset(
     {
         "agent.max_parallel_tools",
+        "api.body_timeout_s",
+        "api.header_timeout_s",
         "chat.fresh_final_after_s",
         "model.local_max_tokens",
         "resume.per_second",
+        "sessions.max_waiting",
         "tools.max_output_bytes",
     }
 )
@@ -55,11 +58,12 @@ def setting(
     return value
 
 
-def address_complaint(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s/@]+(/[^\s@]*)?", text):
-        return "must be an address like https://host, without a token or password"
-    return ""
+def shaped(shape: str, problem: str) -> Callable[[str], str]:
+    """Return the check that a whole text matches a pattern."""
+    return lambda text: "" if re.fullmatch(shape, text) else problem
 
 
-def host_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[A-Za-z0-9._:%\[\]-]+", text) else "must be a host name or address, without a scheme"
+address_complaint = shaped(
+    r"(https?://[^\s/@]+(/[^\s@]*)?)?", "must be an address like https://host, without a token or password"
+)
+host_complaint = shaped(r"[A-Za-z0-9._:%\[\]-]+", "must be a host name or address, without a scheme")

@@ -6,7 +6,6 @@ environment. `config/hermes.yaml` must document it, or a test fails.
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, cast
 
@@ -16,7 +15,7 @@ from hermes.config.platforms.entry import PlatformSettings
 from hermes.config.platforms.slack import SlackConfig
 from hermes.config.platforms.telegram import TelegramConfig
 from hermes.config.reset_override import complaint_about, complaint_about_all
-from hermes.config.schema import Rule, Value, host_complaint, setting
+from hermes.config.schema import Rule, Value, host_complaint, setting, shaped
 from hermes.config.secret import Secret, usable
 from hermes.config.time_zone import zone_complaint
 from hermes.config.toolset import complaint_about_tool
@@ -34,18 +33,14 @@ _INSTANT_S = 0.01
 _MAX_USD = 1_000_000.0
 
 
-def _variable_complaint(text: str) -> str:
-    if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
-        return ""
-    return "must be the name of an environment variable, not the key itself"
-
-
-def _origin_complaint(text: str) -> str:
-    return (
-        ""
-        if re.fullmatch(r"https?://[^\s/*@]+", text)
-        else "must be origins like https://app.example, without a path"
-    )
+_variable_complaint = shaped(
+    r"([A-Za-z_][A-Za-z0-9_]*)?", "must be the name of an environment variable, not the key itself"
+)
+_origin_complaint = shaped(r"https?://[^\s/*@]+", "must be origins like https://app.example, without a path")
+_absolute_complaint = shaped(r"/.*", "must be absolute paths")
+_host_pattern_complaint = shaped(
+    r"(?i)(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*", "must be host names like example.com or *.example.com"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +56,11 @@ class ApiConfig:
     max_body_bytes: int = setting(8 * _MB, least=1024, most=1024 * _MB)
     max_connections: int = setting(2048, least=1, most=1_000_000)
     max_connections_per_peer: int = setting(0, least=0, most=1_000_000)
-    header_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600)
-    body_timeout_s: float = setting(30.0, least=_INSTANT_S, most=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardConfig:
+    enabled: bool = setting(True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,6 @@ class TranscriptionConfig:
 class SessionsConfig:
     idle_after_s: float = setting(600.0, least=_INSTANT_S, most=365 * _DAY_S, live=True)
     max_queue: int = setting(32, least=1, most=10_000, live=True)
-    max_waiting: int = setting(10_000, least=1, most=10_000_000, live=True)
     max_live: int = setting(20_000, least=1, most=10_000_000, live=True)
     memory_limit_mb: int = setting(0, least=0, most=16_777_216, live=True)
     auto_prune: bool = setting(False)
@@ -114,7 +111,7 @@ class SessionsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsConfig:
-    max_concurrent: int = setting(64, least=1, most=100_000, live=True)
+    max_concurrent: int = setting(1024, least=1, most=100_000, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,15 +140,6 @@ class TerminalConfig:
     timeout_s: float = setting(180.0, least=1, most=_DAY_S)
     max_timeout_s: float = setting(600.0, least=1, most=_DAY_S)
     pass_variables: tuple[str, ...] = setting((), complaint=_variable_complaint)
-
-
-def _absolute_complaint(text: str) -> str:
-    return "" if text.startswith("/") else "must be absolute paths"
-
-
-def _host_pattern_complaint(text: str) -> str:
-    shape = r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*"
-    return "" if re.fullmatch(shape, text, re.IGNORECASE) else "must be host names like example.com or *.example.com"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +231,12 @@ class ShutdownConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtelConfig:
+    enabled: bool = setting(False)
+    endpoint: str = setting("http://127.0.0.1:4318", complaint=base_url_complaint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     level: str = setting("INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"), live=True)
     json: bool = setting(False)
@@ -256,6 +250,7 @@ class Config:
     model: ModelConfig = ModelConfig()
     auxiliary: AuxiliaryConfig = AuxiliaryConfig()
     api: ApiConfig = ApiConfig()
+    dashboard: DashboardConfig = DashboardConfig()
     chat: ChatConfig = ChatConfig()
     telegram: TelegramConfig = TelegramConfig()
     slack: SlackConfig = SlackConfig()
@@ -277,6 +272,7 @@ class Config:
     resume: ResumeConfig = ResumeConfig()
     shutdown: ShutdownConfig = ShutdownConfig()
     log: LogConfig = LogConfig()
+    otel: OtelConfig = OtelConfig()
 
     def platforms(self) -> dict[str, PlatformSettings]:
         """Return the settings of each chat platform, by name."""

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from hermes.domain.ids import SessionId
-    from hermes.domain.submission import Seen
-    from hermes.domain.turn_failure import Failure
+    from hermes.domain.turn.submission import Seen
+    from hermes.domain.turn.turn_failure import Failure
 
 
 class HermesError(Exception):

@@ -12,9 +12,9 @@ from hermes.domain.values import dataclass
 if TYPE_CHECKING:
     from hermes.domain.ids import SessionId, TurnId
     from hermes.domain.session.state import Phase
-    from hermes.domain.tool_call import CallOutcome, ClientCall
-    from hermes.domain.turn_failure import Failure
-    from hermes.domain.usage import Usage
+    from hermes.domain.turn.tool_call import CallOutcome, ClientCall
+    from hermes.domain.turn.turn_failure import Failure
+    from hermes.domain.turn.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

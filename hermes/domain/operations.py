@@ -9,8 +9,8 @@ from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMes
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import Record
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Seen
-from hermes.domain.usage import Usage
+from hermes.domain.turn.submission import Seen
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 

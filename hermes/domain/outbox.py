@@ -12,21 +12,21 @@ from textwrap import shorten
 from typing import assert_never
 
 from hermes.domain.access.question import SHOW, asked_by, is_long
-from hermes.domain.cause import CompressionCause, CompressionEnd
+from hermes.domain.cause.cause import CompressionCause, CompressionEnd
+from hermes.domain.cause.legacy_reason import compression_cause
 from hermes.domain.ids import TurnId
-from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.media.reference import COPY, SEND_FILE
-from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
-from hermes.domain.reasoning import reasoning_of
 from hermes.domain.records import (
     Answered,
     Asked,
     CompressionFailed,
     Ended,
+    HandedOver,
     MarkedResumePending,
     Merged,
     MessageReceived,
+    Posted,
     Record,
     Suspended,
     ToolFinished,
@@ -39,8 +39,10 @@ from hermes.domain.session.compression import failure_text
 from hermes.domain.session.routed_question import question_id, routed, settled, shown
 from hermes.domain.session.state import Session, Turn
 from hermes.domain.source import Place
-from hermes.domain.tool_call import CallOutcome, CallState
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import reasoning_of
+from hermes.domain.turn.tool_call import CallOutcome, CallState
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 
 _MAX_REPEATED = 200  # characters of an answer that its question shows
@@ -71,6 +73,8 @@ def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessa
                 outgoing.append(_sign(session, record, place))
         elif isinstance(record, Asked) and record.routed:
             outgoing += routed(session, record, places.get(record.turn), again=_is_cut(session, record.call))
+        elif isinstance(record, HandedOver):
+            outgoing += _handover(session, record)
         elif (message := _outgoing(session, record, places)) is not None:
             outgoing.append(message)
     return outgoing
@@ -119,6 +123,10 @@ def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | Non
             return _notice(session, f"suspended:{session.id}:{session.next_seq}", place, text, record.at)
         case CompressionFailed() if (place := session.place) and (text := _not_compressed(session, record)):
             return _notice(session, f"compression:{session.id}:{session.next_seq}", place, text, record.at)
+        case Posted():
+            return OutboxMessage(
+                id=record.id, kind=OutboxKind.NOTICE, place=record.place, text=record.text, at=record.at
+            )
         case Ended(notice=str(notice)) if notice and (place := session.place):
             return _notice(session, f"reset:{session.id}:{session.next_seq}", place, notice, record.at)
     return None
@@ -236,6 +244,20 @@ def _notice(session: Session, name: str, place: Place, text: str, at: float) -> 
     return OutboxMessage(
         id=f"notice:{name}", kind=OutboxKind.NOTICE, place=place, text=text, at=at, session=session.id
     )
+
+
+def _handover(session: Session, record: HandedOver) -> list[OutboxMessage]:
+    """Return the notices to both chats of a handover."""
+    moved, name = record.handover, f"handover:{session.id}:{session.next_seq}"
+    title = f"“{session.preferences.title}”" if session.preferences.title else "A conversation"
+    there = f"{title} continues here. Just write; /handoff back returns it."
+    if moved.replaced is not None:
+        there += f" The earlier conversation of this chat is stored: /resume {moved.replaced} brings it back."
+    notices = [_notice(session, f"{name}:to", moved.place, there, record.at)]
+    if moved.origin is not None:
+        here = f"This conversation continues in {moved.place.words}. What you write here belongs to it as well."
+        notices.append(_notice(session, f"{name}:from", moved.origin, here, record.at))
+    return notices
 
 
 def _banner(record: MarkedResumePending) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.source import Place, Source
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 

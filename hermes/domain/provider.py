@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from hermes.domain.usage import Price
+from hermes.domain.turn.usage import Price
 from hermes.domain.values import dataclass
 
 _RELEASE = re.compile(r"-(latest|20\d{6}|20\d\d-\d\d-\d\d)$")  # suffix of a dated name
@@ -55,6 +55,7 @@ class Provider:
     key_variable: str = ""  # empty: it needs no key
     protocol: WireProtocol = WireProtocol.CHAT
     key_header: str = ""  # empty: Authorization with a bearer token
+    versioned: bool = False  # it also has a dated API, chosen by a version
     effort: EffortStyle = EffortStyle.NONE
     efforts: tuple[tuple[str, str], ...] = ()  # effort levels that it names differently
     replay: ReasoningReplay = ReasoningReplay.NONE
@@ -64,6 +65,11 @@ class Provider:
         """Return the known facts about a model, also about its dated releases."""
         known = dict(self.models)
         return known.get(model) or known.get(_RELEASE.sub("", model)) or ModelFacts()
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether it is a server on this machine."""
+        return self.base_url.startswith("http://127.0.0.1")
 
     def effort_level(self, level: str) -> str:
         """Return the provider's name of an effort level."""

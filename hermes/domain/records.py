@@ -8,15 +8,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from hermes.domain.access.role import Role
-from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause, HoldCause, InterruptionCause, SuspendCause
+from hermes.domain.cause.cause import (
+    CompressionCause,
+    CompressionEnd,
+    EndCause,
+    HoldCause,
+    InterruptionCause,
+    SuspendCause,
+)
+from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage, MessageOrigin
-from hermes.domain.message_chain import NO_CHAIN, Chain
 from hermes.domain.session.state import Preferences, Turn
-from hermes.domain.source import Place, Source
-from hermes.domain.tool_call import Call, CallOutcome
-from hermes.domain.turn_failure import Failure
-from hermes.domain.usage import Usage
+from hermes.domain.source import Handover, Place, Source
+from hermes.domain.turn.message import EncodedMessage, MessageOrigin
+from hermes.domain.turn.tool_call import Call, CallOutcome
+from hermes.domain.turn.turn_failure import Failure
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
@@ -320,6 +327,7 @@ class ContextCarried:
     starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
     instructions: EncodedMessage = EncodedMessage(b"")  # of the client
     handed: tuple[Call, ...] = ()  # calls of the last message that the client runs
+    posted: tuple[str, ...] = ()  # posts that the model has not seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +336,25 @@ class AuthorityDropped:
 
     at: float
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOver:
+    """The conversation moved to another chat. The key of that chat is bound in the same transaction."""
+
+    at: float
+    handover: Handover
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """A message was posted into the session's chat without the agent. The next turn shows it to the model."""
+
+    at: float
+    id: str  # of the outbox message
+    place: Place
+    text: str
+    shown: str  # the text for the model
 
 
 Record: TypeAlias = (
@@ -359,6 +386,8 @@ Record: TypeAlias = (
     | CompressionFailed
     | ContextCarried
     | AuthorityDropped
+    | HandedOver
+    | Posted
 )
 
 

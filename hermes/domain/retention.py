@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from hermes.domain.session.state import Session, is_pending
 
@@ -17,3 +18,11 @@ def is_expired(family: Sequence[Session], now: float, keep_s: float) -> bool:
     return bool(family) and all(
         not is_pending(session) and now - last_used_at(session) > keep_s for session in family
     )
+
+
+def outlook(session: Session, keep_s: float | None) -> str:
+    """Return when the conversation is deleted if it is not used again; empty without retention (`None`)."""
+    if keep_s is None or is_pending(session):
+        return ""
+    at = datetime.fromtimestamp(last_used_at(session) + keep_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"If it is not used again, it is deleted after {at} (sessions.auto_prune)."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.domain.access.role import Role, assumed
+from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.values import dataclass
 
 
@@ -14,6 +15,24 @@ class Place:
     chat: str
     thread: str = ""
     message: str = ""  # the platform's id of the message that it answers
+
+    @property
+    def words(self) -> str:
+        """Return the chat as a person reads it."""
+        thread = f", thread {self.thread}" if self.thread else ""
+        return f"{self.platform}, chat {self.chat}{thread}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """Move of a conversation to another chat. Its earlier chat leads to it as well."""
+
+    key: SessionKey  # of the chat that it moves to
+    place: Place
+    reason: str
+    origin: Place | None = None  # None: a terminal or a client of the API
+    origin_key: SessionKey = SessionKey("")
+    replaced: SessionId | None = None  # the session that the key led to before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

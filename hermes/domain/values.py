@@ -13,6 +13,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
+_new = object.__new__
+
 if TYPE_CHECKING:
     from dataclasses import dataclass, replace
 else:
@@ -26,10 +28,12 @@ else:
     def replace(value: Any, /, **changes: object) -> Any:
         """Return a copy with these fields changed. More than twice as fast as `dataclasses.replace`."""
         cls = type(value)
-        if not hasattr(cls, "_copy"):  # an ordinary dataclass
+        try:
+            copy_fields = cls._copy
+        except AttributeError:  # an ordinary dataclass
             return dataclasses.replace(value, **changes)
-        copy = object.__new__(cls)
-        cls._copy(copy, value)
+        copy = _new(cls)
+        copy_fields(copy, value)
         setters = cls._setters
         for name, new in changes.items():
             try:

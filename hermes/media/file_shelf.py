@@ -11,14 +11,14 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from hermes.domain.media.scope import media_scope
 from hermes.domain.values import dataclass
-from hermes.media.store import MediaError, MediaStore
+from hermes.media.store import MediaError, MediaStore, once
 from hermes.ports.given import Clock
 
 MAX_FILES: Final = 1_000  # of one key
@@ -57,9 +57,19 @@ class FileShelf:
         return self._store.limits.keep_s
 
     async def add(
-        self, owner: str, name: str, pieces: AsyncIterator[bytes], *, purpose: str, media_type: str
+        self,
+        owner: str,
+        name: str,
+        pieces: AsyncIterator[bytes],
+        *,
+        purpose: str | Callable[[], Awaitable[str]],
+        media_type: str,
     ) -> ShelvedFile:
-        """Store a file. `owner` is the platform of the key. Raises MediaError, and what `pieces` raises."""
+        """Store a file. `owner` is the platform of the key. Raises MediaError, and what `pieces` raises.
+
+        A form can name the purpose after the file: `purpose` is then called when the file is stored. If that fails,
+        the file has no description, so no client sees it, and it is removed with its age.
+        """
         if len(await self.all(owner)) >= MAX_FILES:
             raise MediaError(f"there are {MAX_FILES} files already; delete some")
         file, scope = self._new_id(), _scope(owner)
@@ -67,12 +77,12 @@ class FileShelf:
         about = ShelvedFile(
             id=file,
             name=name,
-            purpose=purpose,
+            purpose=purpose if isinstance(purpose, str) else await purpose(),
             media_type=media_type,
             size_bytes=(await asyncio.to_thread(path.stat)).st_size,
             created_at=self._clock(),
         )
-        await self._store.keep(scope, file + _ABOUT, _ABOUT, _once(json.dumps(asdict(about)).encode()))
+        await self._store.keep(scope, file + _ABOUT, _ABOUT, once(json.dumps(asdict(about)).encode()))
         return about
 
     async def all(self, owner: str) -> list[ShelvedFile]:
@@ -116,7 +126,3 @@ def _read(path: Path) -> ShelvedFile | None:
         return ShelvedFile(**fields)
     except (OSError, ValueError, TypeError):  # removed meanwhile, or not ours
         return None
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    yield data

@@ -13,18 +13,18 @@ import binascii
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from hermes.domain.errors import HermesError
-from hermes.domain.fence import fenced
 from hermes.domain.media.reference import picture
 from hermes.domain.media.scope import media_scope
+from hermes.domain.text.fence import fenced
 from hermes.domain.values import dataclass
 from hermes.media.file_shelf import FileShelf
 from hermes.media.picture import MAX_PICTURE_BYTES, PICTURE_TYPES, picture_type
-from hermes.media.store import MediaStore, amount
+from hermes.media.store import MediaStore, amount, in_brackets, once
 
 Download: TypeAlias = Callable[[str], Awaitable[tuple[bytes, str]]]  # body and Content-Type; raises HermesError
 ReadDocument: TypeAlias = Callable[[bytes, str, str], Awaitable[str]]  # data, media type, name; raises HermesError
@@ -91,7 +91,7 @@ class InputParts:
         try:
             found = await self._used(await self._data(part, address, owner))
         except HermesError as error:
-            return [_text(f"[{_kind(part)}: cannot be used, because {_plain(str(error))}]")]
+            return [_text(f"[{_kind(part)}: cannot be used, because {in_brackets(str(error))}]")]
         if key:
             self._lately[key] = found
             while len(self._lately) > _REMEMBERED:
@@ -132,7 +132,7 @@ class InputParts:
             raise UnusableError(f"pictures over {amount(MAX_PICTURE_BYTES)} are not supported")
         key = hashlib.sha256(given.data).hexdigest()
         scope = media_scope("pictures of API requests", "")
-        path = await self._store.keep(scope, key, PICTURE_TYPES[kind], _once(given.data))
+        path = await self._store.keep(scope, key, PICTURE_TYPES[kind], once(given.data))
         note = f"[picture: {kind}, {size}; a model without vision sees only this note]"
         return [_text(note), picture(f"{scope}/{path.name}")]
 
@@ -182,13 +182,5 @@ def _kind(part: Mapping[str, Any]) -> str:
     return "picture" if "image" in kind else "audio" if "audio" in kind else "file"
 
 
-def _plain(why: str) -> str:
-    return " ".join("".join(each if each.isprintable() and each not in "[]" else " " for each in why).split())
-
-
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    yield data

@@ -16,14 +16,14 @@ from typing import TypeAlias
 from loguru import logger
 
 from hermes.domain.errors import HermesError, PlatformError
-from hermes.domain.fence import fenced
 from hermes.domain.media.reference import user_message
 from hermes.domain.media.scope import scope_of
-from hermes.domain.message import EncodedMessage
 from hermes.domain.source import Place
+from hermes.domain.text.fence import fenced
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 from hermes.media.picture import MAX_PICTURE_BYTES, PICTURE_TYPES, picture_type
-from hermes.media.store import MediaStore, amount
+from hermes.media.store import MediaStore, amount, in_brackets
 from hermes.ports.chat import Attachment, FileSource, Inbound
 
 Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
@@ -76,7 +76,7 @@ class Reception:
         except (HermesError, TimeoutError) as error:
             why = str(error) or f"timed out after {self._fetch_within_s:.0f} s"
             logger.info("media: could not fetch a received file: {}", why)
-            return _Read(note=f"[{what} was sent, but could not be fetched: {_plain(why)}. Tell the person.]")
+            return _Read(note=f"[{what} was sent, but could not be fetched: {in_brackets(why)}. Tell the person.]")
         except Exception as error:  # noqa: BLE001 - else the platform would redeliver the message forever
             logger.opt(exception=error).error("media: could not fetch a received file")
             return _Read(note=f"[{what} was sent, but could not be fetched. Tell the person.]")
@@ -133,10 +133,6 @@ def _unheard(attachment: Attachment, what: str, path: Path) -> str:
         f"[{what}: you cannot listen to it, because no transcription is configured. Tell the person and ask them to "
         f"write instead. The audio is stored as {path}]"
     )
-
-
-def _plain(why: str) -> str:
-    return " ".join("".join(each if each.isprintable() and each not in "[]" else " " for each in why).split())
 
 
 def _described(attachment: Attachment, marker: str) -> str:

@@ -188,3 +188,12 @@ def _files(root: Path) -> Iterator[tuple[Path, float, int]]:
             with suppress(OSError):  # it was removed
                 status = path.lstat()
                 yield path, status.st_mtime, status.st_size
+
+
+def in_brackets(why: str) -> str:
+    """Return a reason as text for a note in brackets."""
+    return " ".join("".join(each if each.isprintable() and each not in "[]" else " " for each in why).split())
+
+
+async def once(data: bytes) -> AsyncIterator[bytes]:
+    yield data

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import (
     ModelJob,
     ModelReport,
@@ -16,7 +15,8 @@ from hermes.domain.session.jobs import (
     ToolJob,
     ToolReport,
 )
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass, replace
 
 
@@ -24,6 +24,7 @@ from hermes.domain.values import dataclass, replace
 class ModelRequest:
     session: SessionId
     messages: Sequence[EncodedMessage]
+    size_bytes: int = 0  # of the messages; 0: not known
     options: bytes = b"{}"  # JSON object of sampling options, passed on unchanged
     tools: bytes = b""  # JSON array, or empty
     model: str = ""  # model name at an endpoint that serves several; the configured one if empty

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from hermes.domain.ids import InboundKey
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.source import Place
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.domain.values import dataclass
 
 

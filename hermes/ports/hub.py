@@ -24,9 +24,14 @@ class Subscription(Protocol):
 class Hub(Protocol):
     def publish(self, event: Event) -> None: ...
     def subscribe(
-        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+        self,
+        *,
+        turn: TurnId | None = None,
+        session: SessionId | None = None,
+        late: bool = False,
+        text: bool = True,
     ) -> Subscription:
-        """Subscribe to one turn, one session, or everything.
+        """Subscribe to one turn, one session, or everything; without `text` not to pieces of text and reasoning.
 
         A `late` subscriber of a turn first gets the text so far of the turn's current model call.
         """

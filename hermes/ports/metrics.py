@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hermes.domain.usage import Usage
+from hermes.domain.read.live import LiveSession
+from hermes.domain.read.views import ActorView
+from hermes.domain.session.state import Phase
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 TURN_BOUNDS_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -42,6 +45,7 @@ class DaemonFigures:
 
     turns: TurnFigures
     turns_running: int
+    sessions_stored: int
     sessions_live: int
     sessions_waiting: int  # for a person
     mailbox: Mapping[str, int]  # waiting messages by kind of actor
@@ -58,3 +62,18 @@ class DaemonFigures:
     uptime_s: float
     ready: bool
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSample:
+    """Sample of the running daemon for a live view. Its sessions have titles: it is not for metrics."""
+
+    figures: DaemonFigures
+    phases: Mapping[Phase, int]  # of the sessions in memory
+    sessions: Sequence[LiveSession]  # the first ones
+    matching: int
+    actors: Sequence[ActorView]  # all except sessions
+    platforms: Sequence[Mapping[str, str]]
+    calling: int  # turns that call the model
+    lag_s: tuple[float, ...]  # of the event loop, one value a second
+    cpu_s: float  # of the daemon since its start

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hermes.domain.ids import SessionId
+from hermes.domain.read.live import LiveQuery
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
-from hermes.ports.metrics import DaemonFigures
-from hermes.ports.search import Findings
+from hermes.ports.metrics import DaemonFigures, LiveSample
 
 
 class Operations(Protocol):
@@ -25,14 +25,14 @@ class Operations(Protocol):
     async def verify(self) -> list[str]:
         """Return the problems of the store; empty if there are none."""
 
-    async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
-        """Search the messages of all sessions."""
-
     async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:
         """Delete conversations that were not used for that long. Return one session of each."""
 
     async def figures(self) -> DaemonFigures:
         """Return the figures for metrics. Visits all live actors and reads the store."""
+
+    async def live(self, query: LiveQuery) -> LiveSample:
+        """Return a sample for a live view. Reads the store's statistics only, and lists `query.limit` sessions."""
 
     def ready(self) -> str:
         """Return why the daemon cannot take work; empty if it can."""

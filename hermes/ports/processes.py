@@ -8,9 +8,9 @@ from typing import Protocol
 
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId
-from hermes.domain.process.box import Box
 from hermes.domain.process.process import Chunk, FailedStart, Handle, Lost, ProcessSample, ProcessSpec
 from hermes.domain.process.process_record import Heartbeat, ProcessView
+from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass
 
 

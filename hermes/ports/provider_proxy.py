@@ -15,6 +15,10 @@ class ProviderAnswer:
 
 
 class ProviderProxy(Protocol):
+    @property
+    def offered(self) -> bool:
+        """Return whether the provider has an OpenAI-compatible endpoint."""
+
     async def forward(self, path: str, body: bytes, content_type: str) -> ProviderAnswer:
         """Send a request to the provider, with its key. Raises ModelError if it cannot be reached."""
 

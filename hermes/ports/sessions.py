@@ -7,15 +7,16 @@ from typing import Protocol
 from hermes.domain.access.role import Role
 from hermes.domain.events import TurnOutcome
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.reader import Activity
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
+from hermes.domain.session.protocol import HandOver, NotePost
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Seen, Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Seen, Submission
 
 
 class Sessions(Protocol):
@@ -55,6 +56,9 @@ class Sessions(Protocol):
     async def conversation(self, session: SessionId) -> Session:
         """Return this session, or the last one it was compressed into. Never a fresh session that followed it."""
 
+    async def platform(self, session: SessionId) -> str:
+        """Return the platform of the live end of the session's lineage. One in memory is not read from the store."""
+
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
         """Return the live end of the session's lineage, or with `exact` this session."""
 
@@ -82,6 +86,12 @@ class Sessions(Protocol):
 
     async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
         """End the session. `by` and `who`: see `stop_turn`."""
+
+    async def hand_over(self, session: SessionId, wish: HandOver) -> Session:
+        """Move an idle conversation to another chat."""
+
+    async def post(self, session: SessionId, wish: NotePost) -> Session:
+        """Send a message into the session's chat, once, and show it to the model with the next turn."""
 
     async def suspend(self, session: SessionId, reason: str) -> Session: ...
     async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session: ...

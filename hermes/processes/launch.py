@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import hermes
-from hermes.domain.process.box import ARGS_FD, OUTER_ENVIRONMENT, SECCOMP_FD
 from hermes.domain.process.process import ProcessSpec
+from hermes.domain.process.sandbox_launch import ARGS_FD, OUTER_ENVIRONMENT, SECCOMP_FD
 from hermes.processes.identity import kill_marked
 from hermes.processes.shim.command import MARK, ORDER
 

@@ -7,17 +7,21 @@ example), so root binds those to places of a private mount namespace before it d
 
 from __future__ import annotations
 
+import asyncio
 import os
+from asyncio import subprocess
+from asyncio.subprocess import Process
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Final
 
-from hermes.domain.process.box import Box, ToolUser
+from hermes.domain.process.sandbox_launch import OUTER_ENVIRONMENT, Box, ToolUser
 from hermes.domain.values import replace
-from hermes.sandbox.options import options
-from hermes.sandbox.plan import SandboxIdentity, SandboxPlan
+from hermes.sandbox.sandbox_options import options
+from hermes.sandbox.sandbox_plan import SandboxIdentity, SandboxPlan
 
+_LINE_BYTES: Final = 2**16  # asyncio's default
 _STAGE: Final = "/mnt"  # hidden only from the command that is being started
 _STAGED: Final = """
 set -e; uid=$1 gid=$2 bwrap=$3 places=$4 table=$5; shift 5
@@ -99,6 +103,35 @@ def memory_file(held: ExitStack, content: bytes) -> int:
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+async def start(
+    box: Box | None,
+    argv: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    stdin: int,
+    stdout: int = subprocess.DEVNULL,
+    limit_bytes: int = _LINE_BYTES,
+) -> Process:
+    """Start a program in the box, or outside of a sandbox without one. Its errors are not read.
+
+    It has its own session, so that Ctrl-C at the daemon's terminal does not reach it. Call this on the event loop's
+    thread: a sandbox ends with the thread that forked it.
+    """
+    with ExitStack() as held:
+        line, descriptors = (argv, ()) if box is None else boxed_line(box, argv, held, environ)
+        return await asyncio.create_subprocess_exec(
+            *line,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            env=environ if box is None else OUTER_ENVIRONMENT,
+            cwd="/",
+            limit=limit_bytes,
+            start_new_session=True,
+            pass_fds=descriptors,
+        )
 
 
 def boxed_line(

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.domain.process.sandbox_launch import OUTER_ENVIRONMENT, Box
 from hermes.processes.child import ChildProcess, Output, connected, fixed_file, is_bash, prepare_terminal
 from hermes.processes.shim.member import below, look_at
 from hermes.sandbox.box import memory_file

@@ -15,7 +15,7 @@ from typing import Final
 
 from loguru import logger
 
-from hermes.domain.process.box import Box
+from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass, replace
 
 _BOX: Final = "box-"

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from posixpath import dirname
 from typing import Final
 
-from hermes.sandbox.plan import SandboxPlan
+from hermes.sandbox.sandbox_plan import SandboxPlan
 
 _LINKS_MAX: Final = 40  # as the kernel's
 _OPEN: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC

@@ -20,11 +20,12 @@ from typing import Final
 
 import hermes
 from hermes.domain.errors import ConfigError
-from hermes.domain.process.box import Box, ToolUser
+from hermes.domain.process.sandbox_launch import Box, ToolUser
 from hermes.domain.values import dataclass
 from hermes.sandbox.box import boxed_line, make_box
 from hermes.sandbox.cgroup import Cgroups
-from hermes.sandbox.plan import (
+from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
+from hermes.sandbox.sandbox_plan import (
     HOME,
     PROXY_PORT,
     BadWorkdirError,
@@ -38,7 +39,6 @@ from hermes.sandbox.plan import (
     make_plan,
     toolchain_variables,
 )
-from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
 from hermes.sandbox.seccomp import program
 
 _KERNEL_FILES: Final = ("/proc/keys", "/proc/key-users")  # names of keys that belong to the user, or to root

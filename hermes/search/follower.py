@@ -21,7 +21,7 @@ from hermes.domain.errors import HermesError, StoppingError, StorageError, Unkno
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.records import BadRecord, Record
 from hermes.search.index import Indexed, SearchIndex
-from hermes.search.message_text import texts_of
+from hermes.search.indexed_text import texts_of
 
 Written: TypeAlias = tuple[int, SessionId, Seq, Record | BadRecord]  # the position in the journal first
 ReadAfter: TypeAlias = Callable[[int, int], Sequence[Written]]  # blocking: (position, maximum number of records)

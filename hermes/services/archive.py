@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hermes.domain.access.grants import PREFIX as GRANT
 from hermes.domain.access.grants import rules_in
 from hermes.domain.access.question import waiting_call
-from hermes.domain.end_cause import was_compressed
+from hermes.domain.cause.end_cause import was_compressed
 from hermes.domain.errors import UnknownSessionError
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
-from hermes.domain.read.lineage import Address, find_lineage, find_route
+from hermes.domain.read.lineage import CLOSED_PHASES, Address, find_lineage, find_route
 from hermes.domain.read.reader import Activity, Reader
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.trace_search import find_trace
-from hermes.domain.read.transcript import read_around, read_page
+from hermes.domain.read.transcript_page import read_around, read_page
 from hermes.domain.read.turn_log import records_of
 from hermes.domain.read.views import JournalEntry, JournalPage, StoredMessage, TurnRecord
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.ports.given import Clock
 from hermes.ports.storage import Journal
 
 
 class Archive:
-    def __init__(self, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self, journal: Journal, clock: Clock, live: Callable[[SessionId], Session | None] = lambda _: None
+    ) -> None:
         self._journal = journal
         self._clock = clock
+        self._live = live  # returns the head of a session in memory
 
     async def reply_of(self, command: InboundKey) -> bytes | None:
         seen = await self._journal.fetch(lambda reader: reader.seen(reply_key(command)))
@@ -42,6 +45,12 @@ class Archive:
 
     async def conversation(self, session: SessionId) -> Session:
         return await self._journal.fetch(lambda reader: _end_of_own(reader, session))
+
+    async def platform(self, session: SessionId) -> str:
+        head = self._live(session)
+        if head is not None and head.phase not in CLOSED_PHASES:
+            return head.platform
+        return (await self._journal.fetch(lambda reader: look_up(reader, session)[0])).platform
 
     async def messages(
         self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False, before: Seq | None = None

@@ -15,6 +15,7 @@ from hermes.domain.events import (
     CallEvent,
     Event,
     PhaseChanged,
+    ReasoningDelta,
     SessionMoved,
     TextDelta,
     TextReset,
@@ -33,8 +34,9 @@ _ENDS_OF_TEXT = (*get_args(CallEvent), TextReset, TurnBegan, TurnAnswered, TurnG
 class EventFeed(Subscription):
     """Events of one subscriber, in order."""
 
-    def __init__(self, hub: EventHub, topic: str | None, bound: int) -> None:
+    def __init__(self, hub: EventHub, topic: str | None, bound: int, *, text: bool) -> None:
         self.lagged = False
+        self.takes_text = text
         self._hub = hub
         self._topic = topic
         self._bound = bound
@@ -76,29 +78,41 @@ class EventFeed(Subscription):
 class EventHub(Hub):
     def __init__(self, bound: int = 4096, *, note: Callable[[Event], None] = lambda _event: None) -> None:
         """`note` is called with every event and must not wait."""
-        self._note = note
+        self._notes = [note]
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}
         self._texts = TextsInProgress()
 
     def subscribe(
-        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+        self,
+        *,
+        turn: TurnId | None = None,
+        session: SessionId | None = None,
+        late: bool = False,
+        text: bool = True,
     ) -> EventFeed:
         topic = f"turn:{turn}" if turn is not None else f"session:{session}" if session is not None else _EVERYTHING
-        feed = EventFeed(self, topic, self._bound)
+        feed = EventFeed(self, topic, self._bound, text=text)
         self._feeds.setdefault(topic, []).append(feed)
         if late and turn is not None and (written := self._texts.of(turn)) is not None:
             feed.put(written)
         return feed
 
+    def also_note(self, note: Callable[[Event], None]) -> None:
+        """Call `note` with every event from now on, too."""
+        self._notes.append(note)
+
     def publish(self, event: Event) -> None:
-        self._note(event)
+        for note in self._notes:
+            note(event)
         self._texts.note(event)
         if not self._feeds:
             return
+        is_text = isinstance(event, TextDelta | ReasoningDelta)
         for topic in (f"turn:{getattr(event, 'turn', '')}", f"session:{getattr(event, 'session', '')}", _EVERYTHING):
             for feed in tuple(self._feeds.get(topic, ())):
-                feed.put(event)
+                if feed.takes_text or not is_text:
+                    feed.put(event)
 
     def drop(self, topic: str | None, feed: EventFeed) -> None:
         feeds = self._feeds[topic]

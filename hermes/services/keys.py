@@ -14,7 +14,7 @@ from hermes.config.secret import Secret
 from hermes.domain.access import api_key
 from hermes.domain.access.api_key import ApiKey, Keys, KeyState
 from hermes.domain.access.role import Role
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 

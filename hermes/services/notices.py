@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.actors.process_services import Announcement
+from hermes.actors.process.process_services import Announcement
 from hermes.domain.events import Notice
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.ports.chat import Outbox

@@ -9,7 +9,7 @@ from hermes.domain.errors import AlreadySeenError
 from hermes.domain.operations import Enqueue, See
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.read.reader import Reader
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.ports.chat import Outbox
 from hermes.ports.storage import Journal
 

@@ -14,7 +14,8 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Any
+
+import msgspec
 
 from hermes.domain.access.role import Role
 from hermes.domain.source import Place
@@ -55,7 +56,7 @@ class Approved:
     name: str
     at: float
     chat: str = ""  # private chat of the request; empty in old entries
-    role: Role = Role.GUEST
+    role: Role = Role.GUEST  # of old entries, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,18 +213,4 @@ def encode(book: PairingBook) -> bytes:
 
 
 def decode(raw: bytes | None) -> PairingBook:
-    if raw is None:
-        return PairingBook()
-    fields = json.loads(raw)
-    return PairingBook(
-        pending=tuple(Request(**{**each, "place": Place(**each["place"])}) for each in fields["pending"]),
-        approved=tuple(_approved(each) for each in fields["approved"]),
-        wrong=fields["wrong"],
-        locked_until=fields["locked_until"],
-        past=tuple(PastRequest(**each) for each in fields.get("past", ())),
-    )
-
-
-def _approved(fields: dict[str, Any]) -> Approved:
-    """Decode an approved user. Entries without a role are guests."""
-    return Approved(**{**fields, "role": Role(fields.get("role", Role.GUEST))})
+    return PairingBook() if raw is None else msgspec.json.decode(raw, type=PairingBook)

@@ -10,15 +10,15 @@ from typing import Any, TypeVar, cast
 from loguru import logger
 
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import HostThreads, ProcessSettings
-from hermes.actors.process_supervisor import StartProcess
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.process.process_services import HostThreads, ProcessSettings
+from hermes.actors.process.process_supervisor import StartProcess
 from hermes.domain.errors import BadInputError, StoppingError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.process.process import Chunk, Handle
 from hermes.domain.process.process_record import Heartbeat, ProcessView
+from hermes.domain.process.process_state import ProcessRow
 from hermes.domain.process.staleness import StalenessSettings, blocking, explain
-from hermes.domain.process.state import ProcessRow
 from hermes.domain.read.lineage import find_lineage
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.state import Session, root_of

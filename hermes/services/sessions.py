@@ -9,13 +9,13 @@ from typing import Any, cast
 from hermes.actors.commit import store
 from hermes.actors.directory_protocol import Peek, Release, SessionGlance
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
-from hermes.actors.session_mail import ApproverPlaces, Granted, Post, Revoked
+from hermes.actors.session.session_mail import ApproverPlaces, Granted, Post, Revoked
 from hermes.domain.access.approver_chat import is_one
 from hermes.domain.access.grants import PREFIX as GRANT
 from hermes.domain.access.grants import rules_in
 from hermes.domain.access.role import Role
-from hermes.domain.cause import EndCause
-from hermes.domain.end_cause import was_compressed
+from hermes.domain.cause.cause import EndCause
+from hermes.domain.cause.end_cause import was_compressed
 from hermes.domain.errors import (
     AlreadySeenError,
     BadInputError,
@@ -27,16 +27,14 @@ from hermes.domain.errors import (
     UnknownSessionError,
 )
 from hermes.domain.events import TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.history.message_chain import text_and_calls
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.message_chain import text_and_calls
 from hermes.domain.operations import DropDeadLetter, Enqueue, PutFact, See, Tally
 from hermes.domain.outbox_message import DeadLetter, OutboxMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.read.lineage import Address
 from hermes.domain.read.turn_log import find_end, span_of
 from hermes.domain.read.views import SessionView
-from hermes.domain.reasoning import reasoning_of
 from hermes.domain.records import TurnFailed, TurnFinished
 from hermes.domain.session.builder import open_turns, suspension
 from hermes.domain.session.protocol import (
@@ -46,6 +44,8 @@ from hermes.domain.session.protocol import (
     Compress,
     EndSession,
     Event,
+    HandOver,
+    NotePost,
     Request,
     Resume,
     Rewrite,
@@ -58,9 +58,11 @@ from hermes.domain.session.request import TooFarBackError
 from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.session.turn_stop import DELETED
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Handling, Receipt, Seen, Submission
-from hermes.domain.tool_call import client_calls
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import reasoning_of
+from hermes.domain.turn.submission import Handling, Receipt, Seen, Submission
+from hermes.domain.turn.tool_call import client_calls
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
@@ -87,8 +89,9 @@ class SessionService(Archive, Sessions):
         erased: Callable[[SessionId], Awaitable[None]] = _ignore_erasure,
         resets: Callable[[Session], str] = lambda _: "",
         deliver: Callable[[Sequence[OutboxMessage]], None] = lambda _: None,
+        live: Callable[[SessionId], Session | None] = lambda _: None,
     ) -> None:
-        super().__init__(journal, clock)
+        super().__init__(journal, clock, live)
         self._directory = directory
         self._erased = erased  # erases what others keep of a session
         self._resets = resets  # explains when a session is reset
@@ -112,6 +115,8 @@ class SessionService(Archive, Sessions):
         try:
             return cast("Receipt", await self._ask(_post_of(submission)))
         except AlreadySeenError as error:
+            if error.seen.key in submission.locates:
+                raise  # an equal request, which is not always the same one
             return await self._repeated(submission, error.seen)
         except (BadInputError, BusyError, SessionClosedError):
             seen = await self._find_seen(submission)  # a retry of an accepted message gets its receipt
@@ -251,6 +256,12 @@ class SessionService(Archive, Sessions):
 
     async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
         return await self._command(session, SetPreference(name=name, value=value, reason=reason))
+
+    async def hand_over(self, session: SessionId, wish: HandOver) -> Session:
+        return await self._command(session, wish)
+
+    async def post(self, session: SessionId, wish: NotePost) -> Session:
+        return await self._command(session, wish, exact=True)
 
     async def compress(self, session: SessionId, focus: str = "") -> Session:
         return await self._command(session, Compress(reason="a user requested it", focus=focus))

@@ -7,11 +7,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
+from hermes.domain.session.state import Preferences
 from hermes.domain.source import Source
-from hermes.domain.tally import day_of
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tally import day_of
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock
 
@@ -33,8 +34,9 @@ class SideCompletion:
         *,
         options: bytes,
         source: Source,
+        model: str = "",
     ) -> ModelReport:
-        """Return the model's answer, or its failure."""
+        """Return the model's answer, or its failure. Without `model`, the configured one is asked."""
         job = ModelJob(
             session=SessionId(f"side:{turn}"),
             root=SessionId(f"side:{turn}"),
@@ -47,6 +49,7 @@ class SideCompletion:
             platform=source.platform,
             role=source.standing,
             by=source.by,
+            preferences=Preferences(model=model),
         )
         report = await self._answer(job)
         usage = Tally(

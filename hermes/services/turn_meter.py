@@ -7,7 +7,7 @@ from typing import Final
 
 from hermes.domain.events import Event, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
 from hermes.domain.ids import TurnId
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.ports.given import Clock
 from hermes.ports.metrics import TURN_BOUNDS_S, Distribution, TurnFigures
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.text.visible_text import hidden_characters
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import replace
-from hermes.domain.visible_text import hidden_characters
 from hermes.shell_policy.bash.command_line import CommandLine, parse_command_line
 from hermes.shell_policy.bash.simple_command import SimpleCommand
 from hermes.shell_policy.bash.syntax import UNKNOWN

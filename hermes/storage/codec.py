@@ -26,11 +26,11 @@ from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMes
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord, Record
 from hermes.domain.session.state import Preferences, Session, Turn
-from hermes.domain.source import ChatContext, Place, Source
-from hermes.domain.submission import Seen
-from hermes.domain.tool_call import Call, Gate
-from hermes.domain.turn_failure import Failure
-from hermes.domain.usage import Usage
+from hermes.domain.source import ChatContext, Handover, Place, Source
+from hermes.domain.turn.submission import Seen
+from hermes.domain.turn.tool_call import Call, Gate
+from hermes.domain.turn.turn_failure import Failure
+from hermes.domain.turn.usage import Usage
 
 T = TypeVar("T")
 Converter = Callable[[Any], Any]
@@ -64,6 +64,7 @@ STORED: Final = frozenset(
         Tally,
         ProcessRecord,
         Place,
+        Handover,
         OutboxMessage,
         DeliveredMessage,
     }

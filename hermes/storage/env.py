@@ -31,8 +31,8 @@ from hermes.domain.ids import Epoch
 from hermes.domain.values import dataclass, replace
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
-from hermes.storage.keys import LATER, META, TABLES
-from hermes.storage.pages import Pages
+from hermes.storage.pages import DataPages
+from hermes.storage.row_keys import LATER, META, TABLES
 from hermes.system.durable_file import sync_directory
 
 DATA_FILE: Final = "data.mdb"
@@ -61,7 +61,7 @@ class StoreView:
 
     __slots__ = ("_env", "_pages", "_scanned", "_spent", "_tables", "_txn")
 
-    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: Pages) -> None:
+    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: DataPages) -> None:
         self._env = env
         self._tables = tables
         self._pages = pages

@@ -20,14 +20,14 @@ from hermes.domain.ids import Epoch
 from hermes.domain.operations import Erase
 from hermes.domain.read.reader import StoreStats
 from hermes.ports.storage import Engine, Transaction
+from hermes.storage.commit_plan import WritePlan
 from hermes.storage.copies import back_up, remove_partial_copy
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
-from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
 from hermes.storage.migrate import is_older, migrate
-from hermes.storage.pages import Pages
-from hermes.storage.plan import WritePlan
+from hermes.storage.pages import DataPages
+from hermes.storage.row_keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.rows import Known
 from hermes.storage.stage import Changed
 
@@ -46,7 +46,7 @@ class LmdbEngine(LmdbReader, Engine):
         *,
         grow_timeout_s: float = GROW_TIMEOUT_S,
     ) -> None:
-        super().__init__(env, tables, Pages(directory / DATA_FILE, env.stat()["psize"]))
+        super().__init__(env, tables, DataPages(directory / DATA_FILE, env.stat()["psize"]))
         self._epoch = epoch
         self._directory = directory
         self._grow_timeout_s = grow_timeout_s

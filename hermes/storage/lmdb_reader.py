@@ -24,12 +24,16 @@ from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.read.reader import Activity, Due
 from hermes.domain.records import BadRecord, LogEntry, Record
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
+from hermes.storage.commit_plan import bound_sessions
 from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, require_ours, translated
 from hermes.storage.gate import WriteGate
-from hermes.storage.keys import (
+from hermes.storage.pages import DataPages
+from hermes.storage.record_log import find_records, read_entry, without_gaps
+from hermes.storage.row import due_time, read_head, read_lsns, read_row
+from hermes.storage.row_keys import (
     DEAD,
     DUE,
     FACTS,
@@ -51,10 +55,6 @@ from hermes.storage.keys import (
     session_of_recent,
     text_key,
 )
-from hermes.storage.log import find_records, read_entry, without_gaps
-from hermes.storage.pages import Pages
-from hermes.storage.plan import bound_sessions
-from hermes.storage.row import due_time, read_head, read_lsns, read_row
 
 T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records per read
@@ -73,12 +73,12 @@ def open_reader(directory: Path) -> Iterator[LmdbReader | None]:
         if require_ours(env, directory) is None:
             yield None
             return
-        with closing(Pages(data, env.stat()["psize"])) as pages:
+        with closing(DataPages(data, env.stat()["psize"])) as pages:
             yield LmdbReader(env, open_tables(env), pages)
 
 
 class LmdbReader:
-    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: Pages) -> None:
+    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: DataPages) -> None:
         self._env = env
         self._tables = tables
         self._pages = pages

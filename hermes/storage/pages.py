@@ -33,7 +33,7 @@ _ELSEWHERE: Final = 0x01  # the value is on separate pages
 _MAX_DEPTH: Final = 32  # deeper than any intact table; stops at a page that is its own ancestor
 
 
-class Pages:
+class DataPages:
     """Pages of one data file. Thread-safe."""
 
     def __init__(self, file: Path, page_size: int) -> None:

@@ -16,7 +16,7 @@ from hermes.domain.errors import BadRowError
 from hermes.domain.session.state import Session
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.keys import INDEX, SESSIONS, due_key, due_of, index_key, session_of
+from hermes.storage.row_keys import INDEX, SESSIONS, due_key, due_of, index_key, session_of
 
 Get = Callable[[str, bytes], bytes | None]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from hermes.domain.ids import SessionId
-from hermes.storage.keys import DUE, PENDING, RECENT, SESSIONS, session_key
 from hermes.storage.row import Row, read_row, seal_row
+from hermes.storage.row_keys import DUE, PENDING, RECENT, SESSIONS, session_key
 from hermes.storage.stage import NOTHING, Changed, TableSource, Undo
 
 Known = dict[SessionId, Row]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from hermes.storage.keys import TABLES
+from hermes.storage.row_keys import TABLES
 
 Pair = tuple[bytes, bytes]
 Changed = dict[bytes, bytes | None]  # None: delete

@@ -11,7 +11,7 @@ from hermes.domain.outbox_message import DeliveredMessage, OutboxMessage
 from hermes.domain.values import replace
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.keys import OUTBOX, SENT, text_key
+from hermes.storage.row_keys import OUTBOX, SENT, text_key
 from hermes.storage.stage import StagedWrites
 
 

@@ -22,11 +22,14 @@ from hermes.domain.errors import BadRowError, ForeignStoreError, HermesError, St
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
 from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, page_problems, require_ours, translated
-from hermes.storage.keys import (
+from hermes.storage.pages import DataPages
+from hermes.storage.record_log import read_entry
+from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_row
+from hermes.storage.row_keys import (
     BAD,
     BOUND,
     DEAD,
@@ -46,9 +49,6 @@ from hermes.storage.keys import (
     session_of,
     session_of_recent,
 )
-from hermes.storage.log import read_entry
-from hermes.storage.pages import Pages
-from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_row
 
 
 def verify(directory: Path) -> list[str]:
@@ -71,7 +71,7 @@ def check(directory: Path) -> list[str]:
             if require_ours(env, directory) is None:
                 raise StorageFormatError(f"the store in {directory} is empty: no Hermes has opened it yet")
             tables = open_tables(env)
-            pages = Pages(directory / DATA_FILE, env.stat()["psize"])
+            pages = DataPages(directory / DATA_FILE, env.stat()["psize"])
             with closing(pages), env.begin():  # held to the end, so that no page of this snapshot is reused
                 problems += page_problems(directory)
                 for part, find in _PARTS.items():

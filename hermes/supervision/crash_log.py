@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.outbox_message import DeadLetter
-from hermes.domain.submission import Submission
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.submission import Submission
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 from hermes.ports.supervision import Park, Restart, RestartPolicy
 

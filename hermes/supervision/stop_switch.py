@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from loguru import logger
 
+from hermes.domain.cause.reason import with_person
 from hermes.domain.errors import BadInputError, StorageFailedError
-from hermes.domain.session.reason import with_person
 from hermes.domain.values import replace
 from hermes.supervision.shutdown import Admission, PendingStop, StopRequest, StopTrigger, admit
 from hermes.supervision.watchdog import exit_interrupted

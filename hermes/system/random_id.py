@@ -5,7 +5,10 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime
 
-from hermes.domain.ids import SessionId
+from hermes.domain.ids import SessionId, TurnId
+
+_TURN_BYTES = 12
+_TURNS_AT_ONCE = 64  # a system call for each id would cost as much as 20 of them
 
 
 def new_session_id(now: float) -> SessionId:
@@ -16,3 +19,16 @@ def new_session_id(now: float) -> SessionId:
 def new_marker() -> str:
     """Return the random marker of a fence."""
     return secrets.token_hex(6)
+
+
+class RandomIds:
+    """Turn ids. Their random bytes are taken from the system for many of them together."""
+
+    def __init__(self) -> None:
+        self._unused = b""
+
+    def turn(self) -> TurnId:
+        if not self._unused:
+            self._unused = secrets.token_bytes(_TURN_BYTES * _TURNS_AT_ONCE)
+        taken, self._unused = self._unused[:_TURN_BYTES], self._unused[_TURN_BYTES:]
+        return TurnId(taken.hex())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hermes.domain.tool_call import Effect
+from hermes.domain.turn.tool_call import Effect
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 
 CLARIFY = "clarify"

@@ -18,9 +18,9 @@ from typing import Annotated, BinaryIO, TypeAlias
 
 from hermes.domain.access.api_key import surface_of
 from hermes.domain.media.reference import COPY
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.media.store import MediaError
-from hermes.sandbox.plan import HOME, TMP
+from hermes.sandbox.sandbox_plan import HOME, TMP
 from hermes.tools.files.file_reader import check_regular, missing
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from hermes.domain.access.role import Role
 from hermes.domain.access.visibility import may_be_told_in
 from hermes.domain.errors import UnknownSessionError
-from hermes.domain.ids import SessionId
+from hermes.domain.ids import Seq, SessionId
+from hermes.domain.read.views import StoredMessage
 from hermes.domain.session.state import Session
+from hermes.domain.values import dataclass
 from hermes.ports.search import Findings, Found, IndexProgress
 
 T = TypeVar("T")
@@ -27,19 +29,30 @@ class Recent(Protocol):
     def __call__(self, limit: int) -> Awaitable[Sequence[Session]]: ...
 
 
-Heads: TypeAlias = Callable[[Iterable[SessionId]], Awaitable[Mapping[SessionId, Session]]]
+class Messages(Protocol):
+    def __call__(self, session: SessionId, seq: Seq | None, n: int) -> Awaitable[Sequence[StoredMessage]]:
+        """Return up to n messages before `seq`, those at it and up to n after, oldest first; `None` is the end.
+
+        Raises UnknownSessionError.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """Stored conversations, all of them."""
+
+    search: ScopedSearch
+    messages: Messages
+    recent: Recent
+    heads: Callable[[Iterable[SessionId]], Awaitable[Mapping[SessionId, Session]]]
 
 
 class Scope:
-    def __init__(
-        self, here: SessionId, role: Role, by: str, *, search: ScopedSearch, recent: Recent, heads: Heads
-    ) -> None:
+    def __init__(self, here: SessionId, role: Role, by: str, stored: Conversations) -> None:
         self._here = here
         self._role = role  # of the turn
         self._by = by  # whose turn it is
-        self._search = search
-        self._recent = recent
-        self._heads = heads
+        self._stored = stored
 
     async def search(
         self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
@@ -50,7 +63,7 @@ class Scope:
 
         async def query_index(most: int) -> tuple[list[Found], bool]:
             nonlocal index
-            findings = await self._search(query, limit=most, session=session, role=role, since=since)
+            findings = await self._stored.search(query, limit=most, session=session, role=role, since=since)
             found, index = findings.hits, findings.index
             allowed = await self._allowed(hit.session for hit in found)
             # The current conversation is already in the model's context.
@@ -61,7 +74,7 @@ class Scope:
 
     async def recent(self, limit: int) -> Sequence[Session]:
         async def query_recent(most: int) -> tuple[list[Session], bool]:
-            found = await self._recent(most)
+            found = await self._stored.recent(most)
             allowed = await self._allowed(each.id for each in found)
             return [each for each in found if each.id in allowed], len(found) < most
 
@@ -73,7 +86,7 @@ class Scope:
             raise UnknownSessionError(f"there is no session {session}")
 
     async def _allowed(self, sessions: Iterable[SessionId]) -> set[SessionId]:
-        heads = await self._heads({self._here, *sessions})
+        heads = await self._stored.heads({self._here, *sessions})
         here = heads.get(self._here)
         return {
             each

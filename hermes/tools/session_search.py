@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal
 
 from hermes.domain.errors import HermesError
-from hermes.domain.fence import fenced, without_fences
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.session.state import Session
-from hermes.domain.tool_call import Effect
+from hermes.domain.text.fence import fenced, without_fences
+from hermes.domain.turn.tool_call import Effect
 from hermes.ports.search import Findings, Found, IndexProgress
+from hermes.search.indexed_text import text_in
 from hermes.system.random_id import new_marker
-from hermes.tools.session_scope import Heads, Recent, Scope, ScopedSearch
+from hermes.tools.session_scope import Conversations, Messages, Scope
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
 AROUND_HIT = 2  # messages shown before and after each hit
@@ -32,20 +33,9 @@ PLACE_CHARS = 2_000
 DAY_S = 86_400.0
 
 
-class Messages(Protocol):
-    def __call__(self, session: SessionId, seq: Seq | None, n: int) -> Awaitable[Sequence[StoredMessage]]:
-        """Return up to n messages before `seq`, those at it and up to n after, oldest first; `None` is the end.
-
-        Raises UnknownSessionError.
-        """
-
-
 def session_search_tool(
+    stored: Conversations,
     *,
-    search: ScopedSearch,
-    messages: Messages,
-    recent: Recent,
-    heads: Heads,
     clock: Callable[[], float] = time.time,
     marker: Callable[[], str] = new_marker,
 ) -> Tool:
@@ -68,9 +58,9 @@ def session_search_tool(
         query: that part of the session. With neither: the latest sessions.
         """
         limit = max(1, min(limit, MAX))
-        scope = Scope(context.session, context.role, context.by, search=search, recent=recent, heads=heads)
+        scope = Scope(context.session, context.role, context.by, stored)
         place = SessionId(session) if session else None
-        reader = _Reader(messages, marker())
+        reader = _Reader(stored.messages, marker())
         try:
             if place is not None:
                 await scope.require(place)
@@ -126,7 +116,7 @@ class _Reader:
 
     def _line(self, stored: StoredMessage, max_chars: int) -> str:
         message = json.loads(stored.message)
-        text = _text(message.get("content"))
+        text = text_in(message.get("content"))
         role = "note" if stored.note else message.get("role", "")
         shown = self._fenced(text, max_chars) if text.strip() else "(no text)"
         return f"[{stored.seq}] {_when(stored.at)} {role}: {shown}"
@@ -158,12 +148,3 @@ def _own(session: SessionId, here: SessionId) -> str:
 
 def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _text(content: Any) -> str:
-    """Return the text of a message's content, which is a text or a list of parts."""
-    if isinstance(content, list):
-        return "\n".join(filter(None, map(_text, content)))
-    if isinstance(content, dict):
-        content = content.get("text")
-    return content if isinstance(content, str) else ""

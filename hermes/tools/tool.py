@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 from hermes.domain.access.role import Role
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Effect, Gate
+from hermes.domain.turn.tool_call import Effect, Gate
 from hermes.domain.values import dataclass
-from hermes.tools.schema import parameters_of
+from hermes.tools.tool_schema import parameters_of
 
 
 class ToolError(HermesError):

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final, get_args
 
-from hermes.domain.cause import SuspendCause
+from hermes.domain.cause.cause import SuspendCause
 from hermes.domain.errors import BadInputError, BadRowError
 from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
 from hermes.domain.operations import Append
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import AuthorityDropped, BadRecord, LogEntry, Record, SessionStarted, Suspended
+from hermes.domain.session.fold.state_fold import evolve, replay
 from hermes.domain.session.state import Phase, Session, is_pending
-from hermes.domain.session.state_fold import evolve, replay
 from hermes.domain.values import dataclass, replace
 from hermes.upkeep.distrust import IMPORTED, without_system_messages
 from hermes.upkeep.portable import Exported, starts_with, type_hints

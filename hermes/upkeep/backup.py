@@ -21,9 +21,9 @@ from typing import Final
 from hermes import __version__
 from hermes.config.home import Home
 from hermes.storage.env import DATA_FILE
-from hermes.upkeep.archive import SUFFIXES, Progress, pack, with_checksums
-from hermes.upkeep.manifest import ArchiveEntry, BackupError, LeftOut, LeftOutReason, Manifest
+from hermes.upkeep.backup_manifest import ArchiveEntry, BackupError, LeftOut, LeftOutReason, Manifest
 from hermes.upkeep.seal import make_key
+from hermes.upkeep.store_archive import SUFFIXES, Progress, pack, with_checksums
 from hermes.upkeep.tree_copy import TreeCopy
 
 STORE: Final = "store"
@@ -36,6 +36,8 @@ KEPT: Final = (
     "work",
     PROCESSES,
     "media",
+    "chat_history.jsonl",
+    "chat_preferences.json",
 )  # besides the store, the configuration and, on request, the key
 _NEVER_IN: Final = {  # by pattern; the first match wins
     "admin.token": LeftOutReason.RUNTIME,

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.domain.cause import SuspendCause
+from hermes.domain.cause.cause import SuspendCause
 from hermes.domain.ids import Seq
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append, Cancel, PutFact
 from hermes.domain.records import AuthorityDropped, LogEntry, Record, Suspended
+from hermes.domain.session.fold.state_fold import evolve
 from hermes.domain.session.state import Session, is_pending
-from hermes.domain.session.state_fold import evolve
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import replace
 from hermes.ports.storage import Transaction
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from hermes.domain.values import dataclass
-from hermes.upkeep.manifest import LeftOutReason
+from hermes.upkeep.backup_manifest import LeftOutReason
 from hermes.upkeep.seal import KEY_FILE
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from zlib import crc32
 from hermes import __version__
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SESSION_ID_PATTERN, Seq, SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import BadRecord, LogEntry, Record
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 FORMAT: Final = 1

@@ -27,11 +27,11 @@ from hermes.storage.copies import copy_store
 from hermes.storage.env import DATA_FILE
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.system.durable_file import sync_directory
-from hermes.upkeep.archive import Progress, UnsealedError, unpack
 from hermes.upkeep.backup import CONFIG, KEPT, KEY, PROCESSES, STORE
+from hermes.upkeep.backup_manifest import ArchiveEntry, BackupError, Manifest
 from hermes.upkeep.distrust import drop_authority
-from hermes.upkeep.manifest import ArchiveEntry, BackupError, Manifest
 from hermes.upkeep.seal import Seal, find_key
+from hermes.upkeep.store_archive import Progress, UnsealedError, unpack
 
 _PART: Final = "restore.part"
 _INDEX: Final = "index"  # rebuilt from the store

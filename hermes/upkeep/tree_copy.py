@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hermes.upkeep.manifest import ArchiveEntry, EntryKind, LeftOut, LeftOutReason, points_inside
+from hermes.upkeep.backup_manifest import ArchiveEntry, EntryKind, LeftOut, LeftOutReason, points_inside
 
 MAX_DEPTH: Final = 200  # of directories: each level holds a descriptor
 MAX_PATH_BYTES: Final = 3800  # PATH_MAX is 4096, and the path of a home has at most 107

@@ -11,21 +11,21 @@ from typing import Any
 from pykka import ActorRef
 
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.reset_rules import ResetSettings
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, Ports, assemble
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.process.process import Handle
 from hermes.domain.process.process_record import Heartbeat, ProcessRecord, ProcessView
-from hermes.domain.process.state import ProcessRow
+from hermes.domain.process.process_state import ProcessRow
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
-from hermes.domain.submission import Receipt, Submission
-from hermes.domain.tool_call import Call, CallOutcome
-from hermes.domain.turn_failure import Failure
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Submission
+from hermes.domain.turn.tool_call import Call, CallOutcome
+from hermes.domain.turn.turn_failure import Failure
+from hermes.domain.turn.usage import Usage
 from hermes.ports.given import Clock
 from tests.actors.talk import assistant, result, user
 from tests.support.actor_system import counting_ids, make_ports, make_settings, start_actors

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.cause.cause import HoldCause, InterruptionCause
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import LogEntry, Record, SessionStarted
+from hermes.domain.session.fold.state_fold import begin, replay
 from hermes.domain.session.jobs import ModelReport, ToolReport
 from hermes.domain.session.machine import open_work, step
 from hermes.domain.session.protocol import (
@@ -34,13 +34,13 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.request import branch_of, undo_of, waiting_of
 from hermes.domain.session.state import Phase, Session, Turn
-from hermes.domain.session.state_fold import begin, replay
 from hermes.domain.source import Source
-from hermes.domain.submission import Submission
-from hermes.domain.tool_call import Call, CallOutcome, Gate, Verdict
-from hermes.domain.tool_call import Effect as Kind
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
+from hermes.domain.turn.tool_call import Call, CallOutcome, Gate, Verdict
+from hermes.domain.turn.tool_call import Effect as Kind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 
 API = Source(platform="api")
 STARTED = SessionStarted(at=0.0, key=SessionKey("agent:main:api:dm:s"), source=API, reason="first message")

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes.domain.ids import TurnId
 from hermes.domain.session.state import Phase, Session, Turn
-from hermes.domain.tool_call import Call, CallState, Gate, Verdict
+from hermes.domain.turn.tool_call import Call, CallState, Gate, Verdict
 
 
 def waiting(session: Session, turn: str, call: Call | None = None) -> Session:

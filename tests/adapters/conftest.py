@@ -16,6 +16,7 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
+from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.config.admin_token import read_token, token_file
 from hermes.domain.ids import TurnId
@@ -40,33 +41,13 @@ class ApiHarness:
 
     async def api(self, **settings: Any) -> ApiServer:
         chosen: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "key": KEY} | settings
-        server = ApiServer(
-            ApiSettings(**chosen),
-            sessions=self.desk,
-            commands=self.commands(),
-            hub=self.hub,
-            operations=self.operations,
-            processes=self.processes,
-            new_turn_id=self._turn_ids(),
-            clock=lambda: NOW,
-            keys=self.keys,
-        )
+        server = ApiServer(ApiSettings(**chosen), self.service(), self.keys)
         await server.start()
         self.stack.push_async_callback(server.stop, 0)
         return server
 
     async def admin(self, path: Path) -> AdminServer:
-        server = AdminServer(
-            path,
-            sessions=self.desk,
-            commands=self.commands(),
-            hub=self.hub,
-            operations=self.operations,
-            processes=self.processes,
-            new_turn_id=self._turn_ids(),
-            clock=lambda: NOW,
-            keys=self.keys,
-        )
+        server = AdminServer(path, self.service(), self.keys)
         await server.start()
         self.stack.push_async_callback(server.stop, 0)
         return server
@@ -82,6 +63,17 @@ class ApiHarness:
             "http://hermes", connector=connector, headers={"Authorization": f"Bearer {token}"}
         )
         return await self.stack.enter_async_context(client)
+
+    def service(self) -> Service:
+        return Service(
+            sessions=self.desk,
+            commands=self.commands(),
+            hub=self.hub,
+            operations=self.operations,
+            processes=self.processes,
+            new_turn_id=self._turn_ids(),
+            clock=lambda: NOW,
+        )
 
     def commands(self) -> CommandService:
         return CommandService(

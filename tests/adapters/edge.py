@@ -10,8 +10,8 @@ import pytest
 
 from hermes.adapters.chat.speaker import for_model
 from hermes.domain.errors import HermesError
-from hermes.domain.fence import without_fences
 from hermes.domain.source import Place
+from hermes.domain.text.fence import without_fences
 from hermes.ports.chat import ChatAdapter, Inbound
 
 DEADLINE_S = 30.0

@@ -18,6 +18,7 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.admin import peer as peer_module
+from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi
 from hermes.adapters.admin.peer_ancestry import PeerAncestry, ProcessLook, descent_of
@@ -29,6 +30,7 @@ from hermes.config.admin_token import token_file
 from hermes.domain.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.domain.events import ActorFailed, PhaseChanged
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.read.live import LiveQuery, LiveSort
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
@@ -244,7 +246,7 @@ async def test_a_session_is_shown_whole(admin: aiohttp.ClientSession) -> None:
     assert [message["content"] for message in whole["transcript"]] == ["two", "Hello, world"]
     assert len((await get(admin, "/sessions/s"))["transcript"]) == 4
     assert (await get(admin, "/sessions/s?tail=0"))["transcript"] == []
-    assert await get(admin, "/sessions/s/why") == {"session_id": "s", "why": "idle: new"}
+    assert (await get(admin, "/sessions/s"))["why"] == "idle: new"
     assert [session["id"] for session in (await get(admin, "/sessions?limit=1"))["sessions"]] == ["s"]
 
 
@@ -320,9 +322,9 @@ async def test_background_processes_are_listed_and_ended(world: ApiHarness, admi
     [own] = (await get(admin, "/processes?session=s"))["processes"]
     assert own["id"] == "proc_a"
     assert (await get(admin, "/api/sessions/s/processes"))["processes"] == [own]
-    status, answer = await post(admin, "/processes/proc_a/kill")
+    status, answer = await post(admin, "/api/processes/proc_a/kill")
     assert (status, answer["process"]["running"], answer["process"]["signal"]) == (200, False, 15)
-    status, answer = await post(admin, "/processes/proc_c/kill")
+    status, answer = await post(admin, "/api/processes/proc_c/kill")
     assert (status, answer["error"]["code"]) == (404, "unknown_process")
 
 
@@ -337,7 +339,7 @@ async def test_a_background_process_is_read_and_ended_over_the_api(
     part = await get(admin, "/api/processes/proc_a/log?offset=0&limit=5")
     assert (part["text"], part["next_offset"], part["total_bytes"]) == ("Grü", 4, 8)
     status, answer = await post(admin, "/api/processes/proc_a/kill")
-    assert (status, answer["process"]["detail"]) == (200, "requested over the API")
+    assert (status, answer["process"]["detail"]) == (200, "requested by the operator")
     for path in ("/api/processes/proc_b", "/api/processes/proc_b/log"):
         async with admin.get(path) as response:
             assert response.status == 404
@@ -447,7 +449,8 @@ async def test_the_socket_lists_its_addresses_one_a_line(world: ApiHarness, admi
         clock=lambda: NOW,
         lifetime=Lifetime(),
     )
-    routes = [*OperatorApi(service, KeyApi(service, world.keys)).routes(), *api_routes(service)]
+    own = OperatorApi(service, KeyApi(service, world.keys), dashboard=DashboardApi(service, None))
+    routes = [*own.routes(), *api_routes(service)]
     assert sorted((entry["method"], entry["path"]) for entry in listed) == sorted(
         (route.method, route.path.replace("{id:.+}", "{id}")) for route in routes
     )
@@ -527,17 +530,10 @@ async def test_named_keys_are_created_listed_and_revoked(admin: aiohttp.ClientSe
     assert (await post(admin, "/keys/nobody/revoke"))[0] == 404
 
 
-async def test_operator_renames_searches_and_prunes(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+async def test_operator_renames_and_prunes(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s1")] = a_session("s1")
-    async with admin.post("/sessions/s1/title", json={"title": "Taxes"}) as response:
+    async with admin.patch("/api/sessions/s1", json={"title": "Taxes"}) as response:
         assert response.status == 200
-    async with admin.post("/sessions/s1/title", json={"title": ""}) as response:
-        assert response.status == 400
-    found = await get(admin, "/search?q=x")
-    assert found == {"hits": [], "indexed_percent": 100}
-    for wrong in ("/search", "/search?q=x&since=soon"):
-        async with admin.get(wrong) as response:
-            assert response.status == 400
     async with admin.post("/sessions/prune", json={"older_than_s": 60, "dry_run": True}) as response:
         assert await response.json() == {"sessions": ["s1"], "dry_run": True}
     assert world.operations.pruned == [(60, True)]
@@ -550,3 +546,21 @@ async def test_operator_sees_what_runs(world: ApiHarness, admin: aiohttp.ClientS
     found = await get(admin, "/running")
     assert found["sessions"] == []
     assert all(process["running"] for process in found["processes"])
+
+
+async def test_live_sample_has_sessions_actors_and_figures(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
+    found = await get(admin, "/live?sort=tokens&find=big+build&limit=7&busy=1")
+    assert world.operations.queries == [
+        LiveQuery(sort=LiveSort.TOKENS, find="big build", limit=7, is_busy=True),
+    ]
+    assert (found["sessions"][0]["id"], found["sessions"][0]["mailbox"]) == ("s1", 2)
+    assert (found["matching"], found["phases"], found["turns_calling"]) == (1, {"idle": 1}, 1)
+    assert (found["commits"], found["usage"]["prompt_tokens"], found["loop_lag_s"]) == (10, 7, [0.001])
+    assert found["actors"][0]["last_error"] == "ValueError: no"
+    assert found["platforms"][0]["state"] == "down"
+
+
+@pytest.mark.parametrize("query", ["sort=size", "limit=0", "limit=1001", f"find={'x' * 201}"])
+async def test_live_sample_refuses_a_bad_query(admin: aiohttp.ClientSession, query: str) -> None:
+    async with admin.get(f"/live?{query}") as response:
+        assert response.status == 400

@@ -12,7 +12,7 @@ from hermes.adapters.openai_api.provider_api import PATHS
 from hermes.adapters.openai_api.server import ApiServer
 from hermes.adapters.openai_api.text_completion import TextCompletionRequest
 from hermes.domain.errors import BadInputError
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.adapters.conftest import ApiHarness, ask, chat, events
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import ExitStack
 
 import aiohttp
 import pytest
 
 from hermes.adapters.http.listener import Lifetime
+from hermes.adapters.http.peer_limit import PeerLimit
 from hermes.adapters.http.schema import decode
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.openapi.operations import OPERATIONS
-from hermes.adapters.openai_api.server import ApiServer, ApiSettings, api_routes
+from hermes.adapters.openai_api.server import ACCEPTS, ApiServer, ApiSettings, api_routes
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Phase
@@ -48,18 +50,28 @@ async def test_ipv6_has_its_brackets(world: ApiHarness) -> None:
     assert (await chat(await world.client(api)))[0] == 200
 
 
+async def test_a_flood_of_connections_is_accepted_a_few_in_a_round(
+    api: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admitted, admit = [0], PeerLimit.admit
+
+    def count(limit: PeerLimit, transport: asyncio.Transport) -> str | None:
+        admitted[0] += 1
+        return admit(limit, transport)
+
+    monkeypatch.setattr(PeerLimit, "admit", count)
+    address = ("127.0.0.1", int(api.address.rpartition(":")[2]))
+    with ExitStack() as stack:
+        for _ in range(100):  # the loop does not run: without a place in the kernel a connection would time out
+            stack.enter_context(socket.create_connection(address, PATIENCE_S))
+        async with asyncio.timeout(PATIENCE_S):
+            while (before := admitted[0]) < 100:
+                await asyncio.sleep(0)  # one round
+                assert admitted[0] - before <= ACCEPTS + 1
+
+
 async def test_a_server_that_never_started_can_be_stopped(world: ApiHarness) -> None:
-    server = ApiServer(
-        ApiSettings(host="127.0.0.1", port=0, key="k"),
-        sessions=world.desk,
-        commands=world.commands(),
-        hub=world.hub,
-        operations=world.operations,
-        processes=world.processes,
-        new_turn_id=lambda: pytest.fail("no turn"),
-        clock=lambda: 0.0,
-        keys=world.keys,
-    )
+    server = ApiServer(ApiSettings(host="127.0.0.1", port=0, key="k"), world.service(), world.keys)
     server.close_intake()
     await server.stop(1)
 

@@ -25,7 +25,7 @@ from hermes.domain.errors import (
 )
 from hermes.domain.events import TextDelta, TurnBegan
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.ports.sessions import Sessions
 from tests.adapters.conftest import ApiHarness, Sse, ask, chat, events, iterate, logged, read_text, text_of
 from tests.support.fakes import FakeSessions, a_session
@@ -523,7 +523,7 @@ async def test_unexpected_error_has_an_id_in_answer_and_log(
 async def test_the_log_has_one_line_per_turn_with_ids_and_without_text(client: aiohttp.ClientSession) -> None:
     with logged() as lines:
         await chat(client, ask("very private"))
-    assert lines == ["INFO api: turn turn-1 of session 20270115_080000_00000000 was answered\n"]
+    assert lines == ["DEBUG api: turn turn-1 of session 20270115_080000_00000000 was answered\n"]
 
 
 @pytest.mark.parametrize("failure", [None, Failure(kind=FailureKind.RATE_LIMIT, message="slow down.")])
@@ -533,7 +533,7 @@ async def test_a_replayed_turn_is_not_logged_as_a_second_end(
     world.desk.failure = failure
     with logged() as lines:
         answers = [await chat(client, **{"Idempotency-Key": "k"}) for _ in range(2)]
-    ends = [line.removeprefix("INFO api: turn turn-1 of session 20270115_080000_00000000 ") for line in lines]
+    ends = [line.partition(" api: turn turn-1 of session 20270115_080000_00000000 ")[2] for line in lines]
     first = "failed: rate_limit\n" if failure else "was answered\n"
     assert ends == [first, "was replayed for a repeated Idempotency-Key\n"]
     if failure:

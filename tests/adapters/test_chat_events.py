@@ -27,8 +27,8 @@ from hermes.domain.events import (
     TurnAnswered,
 )
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import CallOutcome
-from hermes.domain.usage import Usage
+from hermes.domain.turn.tool_call import CallOutcome
+from hermes.domain.turn.usage import Usage
 from tests.adapters.a_call import a_call, waiting
 from tests.adapters.conftest import KEY, ApiHarness, Sse, ask, chat, iterate, text_of
 from tests.support.fakes import a_session

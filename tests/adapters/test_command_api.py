@@ -9,12 +9,13 @@ from typing import Any
 import aiohttp
 
 from hermes.adapters.http.field import encode
+from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.adapters.openai_api.turns.turn_wait import only_once
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.source import Source
-from hermes.domain.submission import Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
 from hermes.services.commands.registry import COMMANDS
 from hermes.services.keys import KeyService
 from tests.services.commands.harness import CommandHarness, world
@@ -26,8 +27,7 @@ KEY = "a-key-for-tests"
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[CommandHarness, aiohttp.ClientSession]]:
     async with world() as here:
-        server = ApiServer(
-            ApiSettings(host="127.0.0.1", port=0, key=KEY, max_body_bytes=10_000),
+        service = Service(
             sessions=here.desk,
             commands=here.commands,
             hub=here.hub,
@@ -35,8 +35,9 @@ async def served() -> AsyncIterator[tuple[CommandHarness, aiohttp.ClientSession]
             processes=here.processes,
             new_turn_id=here.new_turn_id,
             clock=lambda: here.now,
-            keys=KeyService(here.desk, lambda: here.now),
         )
+        settings = ApiSettings(host="127.0.0.1", port=0, key=KEY, max_body_bytes=10_000)
+        server = ApiServer(settings, service, KeyService(here.desk, service.clock))
         await server.start()
         try:
             headers = {"Authorization": f"Bearer {KEY}"}

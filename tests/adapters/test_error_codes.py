@@ -15,7 +15,7 @@ from hermes.config.prompt_trust import CHANGED
 from hermes.domain.access.api_key import KeyState
 from hermes.domain.access.permission import NEEDS_APPROVER
 from hermes.domain.errors import BadInputError
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 
 ROOT = Path(__file__).parents[2]
 LISTED = set(

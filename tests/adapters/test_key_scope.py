@@ -26,7 +26,7 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.events import Notice
 from hermes.domain.ids import RESPONSE, RUN, SessionId, TurnId, TurnToken
 from hermes.domain.operations import Tally
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from tests.adapters.conftest import PATIENCE_S, ApiHarness, ask, chat, logged
 from tests.support.fakes import NOW, process_view
 

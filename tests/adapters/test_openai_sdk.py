@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from hermes.adapters.openai_api.server import ApiServer
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.adapters.conftest import KEY, ApiHarness
 
 MESSAGES: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "Hi"}]

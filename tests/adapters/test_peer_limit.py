@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ class Limit:
 
 
 @pytest.mark.parametrize(
-    ("peer", "limit"), [("127.0.0.1", 1000), ("::1", 1000), ("::ffff:127.0.0.1", 1000), ("10.0.0.1", 64), ("", 64)]
+    ("peer", "limit"), [("127.0.0.1", 1500), ("::1", 1500), ("::ffff:127.0.0.1", 1500), ("10.0.0.1", 64), ("", 64)]
 )
 def test_loopback_has_more_places(peer: str, limit: int) -> None:
     assert default_limit(peer) == limit
@@ -144,3 +145,33 @@ def test_closed_connections_leave_no_trace() -> None:
         limit.limit.release(limit.known())
     limit.limit.release("unknown")
     limit.known()
+
+
+def test_longest_idle_connection_gives_way_in_any_order_of_requests() -> None:
+    limit, random = Limit(in_all=12, per_peer=8), Random(7)
+    open_ones: dict[str, float] = {}  # idle connections with a key, and since when
+    busy: list[str] = []
+    evicted = 0
+    for _ in range(2000):
+        limit.clock.now += 0.01
+        wish = random.choice(["open", "begin", "end", "leave"])
+        if wish == "open" and len(busy) < 8:
+            longest = min(open_ones, key=open_ones.__getitem__) if len(open_ones) + len(busy) == 8 else None
+            busy.append(limit.known())
+            if longest is not None:
+                assert limit.is_closed(longest)
+                del open_ones[longest]
+                evicted += 1
+        elif wish == "begin" and open_ones:
+            busy.append(name := random.choice(list(open_ones)))
+            assert limit.limit.begin(name)
+            del open_ones[name]
+        elif wish == "end" and busy:
+            name = busy.pop(random.randrange(len(busy)))
+            limit.limit.end(name)
+            open_ones[name] = limit.clock.now
+        elif wish == "leave" and open_ones and random.random() < 0.2:
+            limit.limit.release(name := random.choice(list(open_ones)))
+            del open_ones[name]
+    assert evicted > 100
+    assert limit.limit.connections == len(open_ones) + len(busy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.adapters.openai_api.turns import pending
 from hermes.domain.ids import TurnId
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from tests.adapters.a_call import a_call, waiting
 from tests.support.fakes import a_session
 

@@ -12,8 +12,8 @@ from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.session.state import Phase, Turn
 from hermes.domain.source import Place
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from tests.support.fakes import NOW, a_dead_letter, a_session, encoded
 
 
@@ -48,6 +48,7 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
         "messages": 0,
         "turns": 0,
         "usage": {"prompt_tokens": 1, "completion_tokens": 2, "cached_tokens": 0, "cost_usd": 0.0},
+        "context_tokens": 0,
         "last_failure": {
             "kind": "timeout",
             "message": "late",

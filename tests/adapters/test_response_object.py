@@ -12,10 +12,10 @@ from hermes.adapters.openai_api.responses.response_reader import input_of, page_
 from hermes.adapters.openai_api.responses.response_stream import unseen
 from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.domain.events import CallProgress, TextReset, TurnGaveUp
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import ToolFinished, TurnFailed, TurnFinished
-from hermes.domain.tool_call import CallOutcome
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import CallOutcome
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
 from tests.support.fakes import NOW

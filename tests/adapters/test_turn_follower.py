@@ -13,7 +13,7 @@ from hermes.domain.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
 from hermes.domain.ids import TurnId
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import TurnFailed, TurnFinished
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
 

@@ -13,8 +13,8 @@ from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.submission import Handling, Receipt
-from hermes.domain.usage import Usage
+from hermes.domain.turn.submission import Handling, Receipt
+from hermes.domain.turn.usage import Usage
 from hermes.services.event_hub import EventHub
 from tests.adapters.a_call import waiting
 from tests.support.fakes import FakeHub, FakeSessions, a_session

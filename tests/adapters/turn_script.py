@@ -16,7 +16,6 @@ from hermes.domain.events import (
     TurnBegan,
 )
 from hermes.domain.ids import Seq, SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
     Answered,
@@ -30,8 +29,9 @@ from hermes.domain.records import (
     TurnStarted,
 )
 from hermes.domain.source import Source
-from hermes.domain.tool_call import Call, CallOutcome
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call, CallOutcome
+from hermes.domain.turn.usage import Usage
 from hermes.services.event_hub import EventHub
 from tests.support.fakes import NOW, FakeHub, FakeSessions
 

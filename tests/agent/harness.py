@@ -26,18 +26,18 @@ from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.events import CallProgress, Event, Notice, TextDelta, TextReset
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.provider import Provider
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport, ToolJob
-from hermes.domain.tool_call import Effect, Gate, Verdict
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Price, Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Effect, Gate, Verdict
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Price, Usage
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.ports.hub import Subscription
 from hermes.tools.clarify import clarify_tool
-from hermes.tools.registry import Toolbox
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
+from hermes.tools.toolbox import Toolbox
 
 NOW = 1_800_000_000.0
 DONE = ModelDone(finish_reason="stop", model="m", usage=Usage(prompt_tokens=1, completion_tokens=2))
@@ -52,7 +52,12 @@ class RecordingHub:
         self.events.append(event)
 
     def subscribe(
-        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+        self,
+        *,
+        turn: TurnId | None = None,
+        session: SessionId | None = None,
+        late: bool = False,
+        text: bool = True,
     ) -> Subscription:
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ from hermes.agent.accounting import (
     costed,
     dollars,
 )
-from hermes.domain.usage import Price, Usage
+from hermes.domain.turn.usage import Price, Usage
 
 PRICE = Price(input=2.0, cached_input=0.5, output=8.0)
 counts = st.integers(0, 10**9)

@@ -21,7 +21,7 @@ from hermes.agent.compression import (
     threshold_tokens,
 )
 from hermes.agent.summary import parts
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 
 SETTINGS = CompressionSettings()
 AT = 1_800_000_000.0

@@ -6,8 +6,8 @@ from pathlib import Path
 from hermes.agent.image_description import ImageDescriptions
 from hermes.agent.image_policy import MAX_PICTURES, ImagePolicy
 from hermes.domain.media.reference import content_of
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.agent.harness import AgentBench, ScriptedModel, broken, says, thinking_settings, user
 
 

@@ -12,7 +12,7 @@ import pytest
 from hermes.agent.chat_message import MEDIA_TOKENS, tokens_of
 from hermes.agent.image_policy import MAX_BYTES, MAX_PICTURES, ImagePolicy, sees
 from hermes.domain.media.reference import SCHEME, user_message
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 
 JPEG = b"\xff\xd8\xff picture"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hermes.agent.accounting import Budget
 from hermes.agent.ledger import Ledger
 from hermes.domain.operations import Tally
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 
 DAY_S = 86400.0
 

@@ -10,12 +10,12 @@ from hermes.agent.model_step import not_thought
 from hermes.domain.errors import ConfigError
 from hermes.domain.ids import TurnId
 from hermes.domain.media.reference import user_message
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelReport
 from hermes.domain.session.state import Preferences
-from hermes.domain.tool_call import Effect, Verdict
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Price, Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Effect, Verdict
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Price, Usage
 from hermes.ports.agent import ModelDone
 from tests.agent.harness import (
     DONE,
@@ -105,6 +105,32 @@ async def test_a_request_that_is_refused_with_pictures_is_sent_again_without_the
     assert report.failure is None
     contents = [json.loads(request.messages[-1])["content"] for request in model.requests]
     assert [type(each) for each in contents] == [list, str]
+
+
+async def test_a_refused_picture_is_not_sent_again(tmp_path: Path) -> None:
+    names = [f"{number:064x}.jpg" for number in range(4)]
+    for name in names:
+        (tmp_path / name).write_bytes(b"\xff\xd8\xff picture")
+    refused, accepted = (broken(K.BAD_REQUEST),), says("yes")
+    model = ScriptedModel(*(refused, accepted), accepted, *(refused, accepted), accepted, accepted, name="gpt-4o")
+    bench = AgentBench(tmp_path, model, sight=ImagePolicy(tmp_path))
+    for name in (names[0], names[0], names[1], names[1], names[2]):
+        assert (await bench.think(messages=(user_message("look", [name]),))).failure is None
+    contents = [json.loads(request.messages[-1])["content"] for request in model.requests]
+    assert [type(each) for each in contents] == [list, str, str, list, str, str, str]  # the last one: it is blind
+
+
+async def test_a_model_that_accepts_pictures_is_not_blind_after_refusals(tmp_path: Path) -> None:
+    names = [f"{number:064x}.jpg" for number in range(4)]
+    for name in names:
+        (tmp_path / name).write_bytes(b"\xff\xd8\xff picture")
+    refused, accepted = (broken(K.BAD_REQUEST),), says("yes")
+    model = ScriptedModel(accepted, *(refused, accepted) * 2, accepted, name="gpt-4o")
+    bench = AgentBench(tmp_path, model, sight=ImagePolicy(tmp_path))
+    for name in names:
+        await bench.think(messages=(user_message("look", [name]),))
+    contents = [json.loads(request.messages[-1])["content"] for request in model.requests]
+    assert [type(each) for each in contents] == [list, list, str, list, str, list]
 
 
 async def test_a_fallback_that_a_person_chose_is_asked_itself_and_the_others_after_it(tmp_path: Path) -> None:

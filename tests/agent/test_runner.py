@@ -10,10 +10,10 @@ from loguru import logger
 
 from hermes.agent.models.model_set import ModelSet
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryJob, SummaryReport, ToolReport
-from hermes.domain.tool_call import CallOutcome
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import CallOutcome
+from hermes.domain.turn.turn_failure import FailureKind
 from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
 from tests.agent.harness import (
     DONE,

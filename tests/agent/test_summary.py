@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hermes.agent.chat_message import cut, read, text_tokens, total_tokens
 from hermes.agent.compression import CompressionPlan, CompressionSettings, plan
 from hermes.agent.summary import MAX_PARTS, answer_tokens, cleaned, parts, summary_request
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 
 TODAY = date(2027, 1, 15)
 WORDS = "the quick brown fox jumps over the lazy dog and then it sleeps "

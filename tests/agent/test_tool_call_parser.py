@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hermes.agent.tool_call_parser import MAX_QUICK, Proposed, is_quick, propose_all, with_safe_ids
 from hermes.domain.access.role import Role
-from hermes.domain.tool_call import Gate
-from hermes.tools.registry import Toolbox
+from hermes.domain.turn.tool_call import Gate
 from hermes.tools.tool import ToolContext, tool
+from hermes.tools.toolbox import Toolbox
 from tests.tools.workbench import a_context
 
 

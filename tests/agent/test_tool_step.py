@@ -9,7 +9,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.events import CallProgress
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.jobs import ToolReport
-from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn.tool_call import CallOutcome
 from hermes.tools.workplace import Workplace
 from tests.agent.harness import AgentBench, tool_job
 

@@ -19,9 +19,9 @@ from hermes.config.home import Home
 from hermes.config.loader import load_config
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.source import Source
-from hermes.domain.submission import Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
 from tests.support.actor_system import DIRECTORY_SETTINGS, make_ports, make_settings
@@ -30,6 +30,8 @@ from tests.support.journals import LoopJournal
 from tests.support.model_server import STALL, stream
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually, until
+
+_CONFIG = "api: {port: 0}\ndashboard: {enabled: false}\nlog: {file: false}\n"
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
@@ -40,7 +42,7 @@ async def test_restarted_directory_resumes_interrupted_turns(
     with ScriptedModel(idle_timeout_s=60) as model:
         model.on_request = lambda _: stream(STALL)
         home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
-        home.config_file.write_text(model.config + "api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
+        home.config_file.write_text(model.config + _CONFIG, encoding="utf-8")
         config = load_config(home, {})
         async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
             message = EncodedMessage(json.dumps({"role": "user", "content": "say here I am"}).encode())
@@ -71,7 +73,7 @@ async def test_health_and_chat_completions_do_not_iterate_over_all_actors(
 
     monkeypatch.setattr("hermes.app.operations.live_actors", counted)
     home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
-    home.config_file.write_text("api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
+    home.config_file.write_text(_CONFIG, encoding="utf-8")
     environ = {"HERMES_API_KEY": "a-key-for-the-tests"}
     body = {"model": "hermes", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"Authorization": f"Bearer {environ['HERMES_API_KEY']}"}

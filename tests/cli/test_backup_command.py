@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hermes.cli.upkeep.backup import LEFT_OUT, STEPS
 from hermes.config.home import Home
-from hermes.upkeep.manifest import LeftOutReason
+from hermes.upkeep.backup_manifest import LeftOutReason
 from hermes.upkeep.next_step import StepCode
 from tests.cli.conftest import Hermes
 from tests.processes.stage import ProcessFixture, alive
@@ -54,7 +54,8 @@ def test_backup_of_a_running_daemon_can_be_restored(tmp_path: Path) -> None:
 def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     hermes("chat", "-z", "My name is Ada.")
     (home.data_dir / "index").mkdir(exist_ok=True)
-    for name in ("slack.token", "trusted_prompts.json"):
+    of_the_interface = ("chat_history.jsonl", "chat_preferences.json")
+    for name in ("slack.token", "trusted_prompts.json", *of_the_interface):
         (home.data_dir / name).write_text("{}")
     (home.data_dir / os.fsdecode(b"not-utf8-\xff")).touch()
     assert "search index is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
@@ -65,6 +66,7 @@ def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, ho
     shutil.copy(home.data_dir / "backup.key", tmp_path / "other")
     other = {"HERMES_HOME": str(tmp_path / "other")}
     report = json.loads(hermes("restore", str(tmp_path / "b.tar"), "--json", **other).stdout)
+    assert all((tmp_path / "other" / name).read_text() == "{}" for name in of_the_interface)
     assert report["kept_in"] is None
     assert (report["config"], report["untrusted"]) == ("none", False)
     steps = {step["code"]: step["paths"] for step in report["next_steps"]}

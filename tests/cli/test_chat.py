@@ -188,6 +188,15 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     ]
 
 
+@pytest.mark.parametrize("argv", [("-r",), ("chat", "-r"), ("-c",)])
+def test_the_last_conversation_is_resumed_without_an_id(
+    admin: FakeAdmin, hermes: Hermes, argv: tuple[str, ...]
+) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+    admin.routes["GET /sessions"] = Answer(body={"sessions": [session("s0")], "total": 1})
+    assert "Session s1 resumed." in hermes(*argv, input="").stdout
+
+
 @pytest.mark.parametrize(
     ("phase", "opening"),
     [
@@ -293,7 +302,7 @@ class Terminal:
 def terminal(*argv: str, cwd: Path | None = None, **environ: str) -> Iterator[Terminal]:
     parent, child = pty.openpty()
     with subprocess.Popen(
-        command(*argv),
+        command(*argv, *(("--plain",) if argv[:1] == ("chat",) else ())),
         stdin=child,
         stdout=child,
         stderr=child,
@@ -308,43 +317,6 @@ def terminal(*argv: str, cwd: Path | None = None, **environ: str) -> Iterator[Te
         finally:
             process.kill()
             os.close(parent)
-
-
-def test_alt_enter_begins_a_new_line_and_keeps_the_keys_of_the_editor(admin: FakeAdmin) -> None:
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=completion("Fine."))
-    with terminal("chat", INPUTRC="/dev/null") as person:
-        person.expect("you> ")
-        person.type("abc\x1b\rdef\x01X\n")  # Ctrl-A goes to the beginning
-        person.expect("Fine.")
-        person.expect("you> ")
-        person.type("/quit\n")
-    [asked] = [each.body for each in admin.asked if each.path == "/v1/chat/completions"]
-    assert asked["messages"][0]["content"] == "Xabc\ndef"
-
-
-def test_cursor_keys_during_an_answer_do_not_reach_the_model(admin: FakeAdmin) -> None:
-    typed = threading.Event()
-
-    def first() -> Iterator[bytes]:
-        yield accepted("t1", "started")
-        yield chunk("It begins")
-        typed.wait(30)
-        yield from completion("Fine.")
-
-    answers = iter([first(), iter([accepted("t2", "queued"), *completion("Again.")])])
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("tell me a story\n")
-        person.expect("It begins")
-        person.type("\x1bnext\x1b[D\x1b[DZ\n")
-        person.expect("(queued, answered after this turn: nextZ)")
-        typed.set()
-        person.expect("Again.")
-        person.expect("you> ")
-        person.type("/quit\n")
-    said = [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
-    assert said == ["tell me a story", "nextZ"]
 
 
 def test_ctrl_c_stops_an_answer_and_keeps_the_chat(admin: FakeAdmin) -> None:
@@ -387,20 +359,20 @@ def test_ctrl_c_at_the_prompt_leaves(admin: FakeAdmin) -> None:
     assert person.process.returncode == 0
 
 
-def test_ctrl_c_on_a_line_that_was_begun_only_drops_that_line(admin: FakeAdmin) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=completion("Fine."))
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("not this")
-        person.expect("not this")
-        person.press_ctrl_c_until("you> ")
-        person.type("how are you?\n")
-        person.expect("Fine.")
-        person.expect("you> ")
-        person.press_ctrl_c_until_it_leaves()
+def test_single_question_streams_its_answer_on_a_terminal(admin: FakeAdmin) -> None:
+    seen = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        yield chunk("It begins")
+        assert seen.wait(50)
+        yield from completion(" and ends.")
+
+    admin.routes[COMPLETIONS] = Stream(parts=parts())
+    with terminal("chat", "-z", "?") as person:
+        person.expect("It begins")
+        seen.set()
+        person.expect(" and ends.")
     assert person.process.returncode == 0
-    said = [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
-    assert said == ["how are you?"]
 
 
 def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:

@@ -193,7 +193,7 @@ def test_set_get_and_unset(home: Home, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_get_of_a_section(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "get", "turns"]) == 0
-    assert capsys.readouterr().out == "turns.max_concurrent=64\n"
+    assert capsys.readouterr().out == "turns.max_concurrent=1024\n"
 
 
 def test_set_says_what_overrides_it_and_what_applies_it(

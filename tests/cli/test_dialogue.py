@@ -13,7 +13,6 @@ from tests.cli.fake_admin import (
     Asked,
     FakeAdmin,
     Stream,
-    accepted,
     approval,
     chunk,
     completion,
@@ -120,31 +119,6 @@ def test_a_question_is_answered_by_number_or_in_words(
         person.expect("you> ")
         person.type("\x04")
     assert answers(admin) == [{"answer": sent, "call_id": "c2"}]
-
-
-def test_question_answered_elsewhere_is_closed(admin: FakeAdmin) -> None:
-    asked = threading.Event()
-    settled = {**WAITS, "session": session("s1", phase="running"), "pending": None}
-
-    def view(_: Asked) -> Answer:
-        asked.set()
-        return Answer(body=settled)
-
-    def parts() -> Iterator[bytes]:
-        yield approval()
-        assert asked.wait(30)
-        yield from completion("Done.")
-
-    admin.routes |= {COMPLETIONS: Stream(parts=parts()), API_VIEW: view}
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("go\n")
-        person.expect("[d]eny> ")
-        person.expect("(answered elsewhere)")
-        person.expect("Done.")
-        person.expect("you> ")
-        person.type("\x04")
-    assert answers(admin) == []
 
 
 def test_leaving_an_approval_leaves_the_turn_waiting(admin: FakeAdmin, asking: list[bytes]) -> None:
@@ -310,126 +284,6 @@ def test_resumed_session_shows_its_open_question(admin: FakeAdmin) -> None:
 
 def said(admin: FakeAdmin) -> list[str]:
     return [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
-
-
-def test_lines_typed_during_an_answer_are_separate_messages(admin: FakeAdmin) -> None:
-    told = threading.Event()
-
-    def command(_: Asked) -> Answer:
-        told.set()
-        return Answer(body={"ok": True, "text": "It runs.", "session_id": "s1", "turn_id": None})
-
-    def first() -> Iterator[bytes]:
-        yield named("notice", text="thinking")
-        while not told.wait(0.01):
-            yield b": ping\n\n"
-        assert said(admin) == ["one", "two", "three"], "the daemon has them before this answer ends"
-        yield from completion("First.")
-
-    streams: list[Iterator[bytes]] = [
-        first(),
-        iter([accepted("t2", "queued"), *completion("Second.")]),
-        iter([accepted("t3", "queued"), *completion("Third.")]),
-    ]
-    admin.routes |= {COMPLETIONS: lambda _: Stream(parts=streams.pop(0)), COMMANDS: command}
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("one\n")
-        person.expect("(thinking)")
-        person.type("two\nthree\n/status\n")
-        person.expect("(queued, answered after this turn: two)")
-        person.expect("(queued, answered after this turn: three)")
-        person.expect("It runs.")
-        for text in ("First.", "you> two\r\nSecond.", "you> three\r\nThird.", "you> "):
-            person.expect(text)
-        person.type("\x04")
-    assert said(admin) == ["one", "two", "three"]
-
-
-def test_steering_message_has_no_own_answer(admin: FakeAdmin) -> None:
-    steered, heard = threading.Event(), threading.Event()
-
-    def first() -> Iterator[bytes]:
-        yield named("notice", text="thinking")
-        while not steered.wait(0.01):
-            yield b": ping\n\n"
-        yield named("steered", message_turn_id="t2")
-        heard.set()
-        yield from completion("Both.")
-
-    def second() -> Iterator[bytes]:
-        yield accepted("t2", "steering")
-        steered.set()
-        assert heard.wait(30)
-        yield from completion("Both.")
-
-    streams = [first(), second()]
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=streams.pop(0))
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("one\n")
-        person.expect("(thinking)")
-        person.type("and two\n")
-        person.expect("(steering, added to this turn at its next step: and two)")
-        person.expect("(added to this turn: and two)")
-        person.expect("Both.")
-        assert "Both." not in person.expect("you> ")
-        person.type("\x04")
-
-
-def test_interrupting_message_is_answered_instead(admin: FakeAdmin) -> None:
-    interrupted = threading.Event()
-
-    def first() -> Iterator[bytes]:
-        yield chunk("It begins")
-        while not interrupted.wait(0.01):
-            yield b": ping\n\n"
-        yield sse({"error": {"message": "stopped: a new message came", "code": "cancelled"}})
-
-    def second() -> Iterator[bytes]:
-        yield accepted("t2", "interrupting")
-        interrupted.set()
-        yield from completion("Second.")
-
-    streams = [first(), second()]
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=streams.pop(0))
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("one\n")
-        person.expect("It begins")
-        person.type("no, two\n")
-        person.expect("(interrupting this answer: no, two)")
-        person.expect("(stopped: a new message came)")
-        person.expect("you> no, two\r\nSecond.")
-        person.expect("you> ")
-        person.type("\x04")
-
-
-def test_refused_message_during_an_answer_is_reported_as_not_stored(admin: FakeAdmin) -> None:
-    refused = threading.Event()
-
-    def first() -> Iterator[bytes]:
-        yield named("notice", text="thinking")
-        while not refused.wait(0.01):
-            yield b": ping\n\n"
-        yield from completion("First.")
-
-    def answer(_: Asked) -> Answer | Stream:
-        if len(said(admin)) == 1:
-            return Stream(parts=first())
-        refused.set()
-        return Answer(status=429, body={"error": {"message": "Too much waits.", "code": "busy"}})
-
-    admin.routes[COMPLETIONS] = answer
-    with terminal("chat") as person:
-        person.expect("you> ")
-        person.type("one\n")
-        person.expect("(thinking)")
-        person.type("two\n")
-        person.expect("hermes: Too much waits. (not stored: two)")
-        person.expect("First.")
-        person.expect("you> ")
-        person.type("\x04")
 
 
 def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> None:

@@ -11,7 +11,6 @@ import pytest
 from hermes.cli.markdown_page import page
 from hermes.config.home import Home
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (
     LogEntry,
@@ -24,6 +23,7 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.state import Phase, Preferences, Session
 from hermes.domain.source import Source
+from hermes.domain.turn.message import EncodedMessage
 from hermes.upkeep.portable import to_lines
 from tests.cli.conftest import Hermes
 from tests.support.daemon_process import DaemonProcess

@@ -183,7 +183,7 @@ def test_show_prints_all_fields_of_a_session(admin: FakeAdmin, capsys: pytest.Ca
 
 
 def test_why_explains_in_plain_words(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    admin.routes["GET /sessions/s1/why"] = Answer(body={"session_id": "s1", "why": "It rests."})
+    admin.routes["GET /sessions/s1"] = Answer(body={"session": {"id": "s1"}, "why": "It rests."})
     assert main(["why", "s1"]) == 0
     assert capsys.readouterr().out == "It rests.\n"
     assert main(["why", "s1", "--json"]) == 0
@@ -267,7 +267,7 @@ def test_tail_ends_quietly_with_ctrl_c(admin: FakeAdmin) -> None:
 
 def test_an_unknown_session_is_a_plain_line(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "../etc"]) == 1
-    assert capsys.readouterr().err == "hermes: There is nothing at /sessions/..%2Fetc/why.\n"
+    assert capsys.readouterr().err == "hermes: There is nothing at /sessions/..%2Fetc?tail=0.\n"
 
 
 def on_a_terminal(argv: list[str], **environ: str) -> str:

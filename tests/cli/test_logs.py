@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.log_line import LogFilter, entries, parse_line, parse_since
 from hermes.cli.main import main
 from hermes.config.home import Home, prepare
+from hermes.domain.read.log_line import LogFilter, entries, parse_line, parse_since
 from tests.cli.conftest import Hermes, command
 from tests.support.waiting import eventually
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -20,10 +21,10 @@ from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
 from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
-    "daemon", "status", "doctor", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny",
+    "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "tail", "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
-    "reload", "logs", "dead-letters", "send", "pairing", "setup", "export", "import", "backup", "restore",
-    "service", "storage", "slack", "config", "tools", "model", "trust", "completion",
+    "reload", "dashboard", "logs", "dead-letters", "send", "pairing", "setup", "export", "import", "backup",
+    "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "completion",
 ]  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, her
         (["stop", "--timeout", "x"], "expected a number of seconds, found 'x'"),
         (["chat", "--timeout", "5"], "--timeout needs -z"),
         (["ps", "--nope"], "unrecognized arguments: --nope"),
-        (["show"], "the following arguments are required: SESSION"),
+        (["show"], "the following arguments are required: SESSION; - is the last active one (see"),
         (["storage"], "name a command: verify, stats, backup, compact"),
         (["show", "s", "--tail", "-3"], "expected a whole number of at least 0, found '-3'"),
         (["ps", "--limit", "x"], "expected a whole number of at least 1, found 'x'"),
@@ -168,8 +169,40 @@ sys.exit(main.main([]))
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
+@pytest.mark.parametrize("term", ["dumb", "xterm"])
+def test_hermes_alone_on_a_terminal_is_a_conversation(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hermes.cli import main as entry
+
+    asked: list[str] = []
+
+    def interrupted(argument: str) -> NoReturn:
+        asked.append(argument)
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(entry, "_build_parser", interrupted)
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    assert main([]) == 130
+    assert asked == ["chat"]
+
+
+def test_ctrl_c_ends_the_line_of_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hermes.cli import main as entry
+
+    def interrupted(_: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry, "_build_parser", interrupted)
+    assert (main(["ps"]), capsys.readouterr().err) == (130, "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert (main(["ps"]), capsys.readouterr().err) == (130, "\n")
+
+
 def test_text_that_the_terminal_cannot_show_is_escaped(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes["GET /sessions/x/why"] = Answer(body={"why": "caf\u00e9 \ud83d\ude00"})
+    admin.routes["GET /sessions/x"] = Answer(body={"session": {"id": "x"}, "why": "caf\u00e9 \ud83d\ude00"})
     done = hermes("why", "x", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (0, "caf\\xe9 \\U0001f600\n")
 

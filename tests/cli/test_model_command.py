@@ -75,6 +75,56 @@ def test_a_model_that_does_not_answer_is_not_set(hermes: Any, home: Home) -> Non
     assert (shown["provider"], shown["base_url"]) == ("vllm", "http://127.0.0.1:8000/v1")
 
 
+@pytest.mark.usefixtures("configured")
+def test_the_offline_model_is_chosen_by_its_name_alone(hermes: Any) -> None:
+    assert hermes("model", "set", "offline").returncode == 0
+    shown = json.loads(hermes("model", "show", "--json").stdout)
+    assert (shown["provider"], shown["model"], shown["base_url"]) == ("offline", "offline", "")
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "opanai:gpt-5"])
+def test_another_name_for_the_offline_model_is_refused(hermes: Any, home: Home, name: str) -> None:
+    for action in ("set", "check"):
+        refused = hermes("model", action, name)
+        assert refused.returncode == 78
+        assert f"{name} names no known provider" in refused.stderr
+    assert not home.config_file.exists()
+    assert hermes("model", "set", "offline").returncode == 0
+
+
 def test_no_known_models_are_reported(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "list", "ollama", "--known"]) == 0
     assert capsys.readouterr().out == "No model of ollama is known without asking; omit --known.\n"
+
+
+def type_lines(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Answer the questions of a command with these lines, as on a terminal."""
+    left = list(lines)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda _prompt: left.pop(0))
+
+
+@pytest.mark.usefixtures("configured")
+@pytest.mark.parametrize("answers", [("openai", "1"), ("1", "OTH", "1"), ("nowhere", "openai", "other")])
+def test_a_model_is_picked_from_the_live_list(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answers: tuple[str, ...]
+) -> None:
+    type_lines(monkeypatch, *answers)
+    assert main(["model"]) == 0
+    shown = capsys.readouterr().out
+    assert "4,096" in shown
+    assert "openai:other answered" in shown
+    text = home.config_file.read_text(encoding="utf-8")
+    assert text.startswith("# mine\n")
+    assert "other" in text
+
+
+@pytest.mark.usefixtures("configured")
+def test_enter_keeps_the_model(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = home.config_file.read_text(encoding="utf-8")
+    type_lines(monkeypatch, "")
+    assert main(["model"]) == 0
+    type_lines(monkeypatch, "openai", "")
+    assert main(["model"]) == 0
+    assert home.config_file.read_text(encoding="utf-8") == before

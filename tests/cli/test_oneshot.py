@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.conftest import Hermes
+from hermes.config.home import Home
+from tests.cli.conftest import Hermes, command
 from tests.cli.fake_admin import (
     Answer,
     Asked,
@@ -26,6 +30,7 @@ from tests.cli.fake_admin import (
     tool_ended,
 )
 from tests.cli.test_inspect import VIEW, session
+from tests.cli.test_setup import until_shown
 
 COMPLETIONS = "POST /v1/chat/completions"
 ANSWER = "POST /api/sessions/s1/answer"
@@ -36,6 +41,29 @@ def test_oneshot_prints_text_after_the_last_tool_call(admin: FakeAdmin, hermes: 
     admin.routes[COMPLETIONS] = Stream(parts=parts)
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout, done.stderr) == (0, "It is 5.\n", "")
+
+
+def test_answer_appears_on_a_terminal_while_it_is_written(admin: FakeAdmin, home: Home) -> None:
+    seen = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        yield chunk("The first ")
+        assert seen.wait(60)  # the rest comes only after the terminal showed this
+        yield from completion("and the rest.")
+
+    admin.routes[COMPLETIONS] = Stream(parts=parts())
+    parent, child = pty.openpty()
+    process = subprocess.Popen(command("chat", "-z", "?"), stdin=child, stdout=child, stderr=child)
+    os.close(child)
+    try:
+        assert until_shown(parent, "The first ").endswith("The first ")
+        seen.set()
+        assert until_shown(parent, "\n").strip() == "and the rest."
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(parent)
 
 
 def test_text_that_was_taken_back_is_not_printed(admin: FakeAdmin, hermes: Hermes) -> None:

@@ -67,14 +67,14 @@ def test_ambiguous_process_prefix_is_refused(given: str, problem: str, capsys: p
 
 
 def test_a_process_is_ended_by_the_beginning_of_its_id(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    admin.routes["POST /processes/proc_b1/kill"] = Answer(body={"process": {**late(), "id": "proc_b1"}})
+    admin.routes["POST /api/processes/proc_b1/kill"] = Answer(body={"process": {**late(), "id": "proc_b1"}})
     assert main(["kill", "b1"]) == 0
     assert capsys.readouterr().out.startswith("proc_b1 was ended: ")
 
 
 def test_kill_reports_a_process_that_had_ended(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     refusal = {"error": {"message": "process proc_a1 has ended already", "code": "process_ended"}}
-    admin.routes["POST /processes/proc_a1/kill"] = Answer(status=409, body=refusal)
+    admin.routes["POST /api/processes/proc_a1/kill"] = Answer(status=409, body=refusal)
     assert main(["kill", "proc_a1"]) == 1
     assert capsys.readouterr().err == "hermes: process proc_a1 has ended already\n"
 

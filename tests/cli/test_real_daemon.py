@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from hermes.cli.client import AdminClient
+from hermes.cli.inspection.live_source import DaemonSource
 from hermes.config.home import Home, is_free
+from hermes.tui.top.source import SampleWish
 from tests.cli.conftest import Hermes, command
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -121,3 +126,38 @@ def test_chat_explains_an_unusable_home(home: Home, hermes: Hermes) -> None:
     done = hermes("chat", "-z", "Hello?")
     assert done.returncode == 78
     assert done.stderr.startswith(f"hermes: the directory {home.data_dir} belongs to another program")
+
+
+def test_live_view_reads_and_acts_on_the_daemon(daemon: subprocess.Popen[str], home: Home, hermes: Hermes) -> None:
+    client = AdminClient(home.socket)
+    source = DaemonSource(client)
+    words = '!tool clarify {"question": "Which?", "choices": ["red", "blue"]}'
+    wish = {"model": "hermes", "messages": [{"role": "user", "content": words}]}
+    client.post("/v1/chat/completions", wish)
+    (row,) = source.sample(SampleWish(is_busy=True)).sessions
+    assert (row.phase, row.doing) == ("waiting", "question")
+    pending = source.pending(row.id)
+    assert pending is not None
+    assert (pending.question, pending.choices, pending.approval) == ("Which?", ("red", "blue"), False)
+
+    printed = hermes("top").stdout
+    assert "Sessions (1)" in printed
+    assert "waiting" in printed
+    assert json.loads(hermes("top", "--json").stdout)["phases"] == {"waiting": 1}
+
+    source.answer(pending, "blue")
+    assert eventually(lambda: source.sample(SampleWish()).sessions[0].phase == "idle")
+    assert source.pending(row.id) is None
+    page = source.page(row.id)
+    assert page.transcript[0].text == words
+    assert page.timeline[0].startswith("Turn ")
+    assert row.id in page.why
+
+    seen: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(source.follow, row.id, seen.append, lambda: any("answered" in each for each in seen))
+        while not following.done():
+            body = {"model": "hermes", "messages": [{"role": "user", "content": "!echo one more"}]}
+            client.post("/v1/chat/completions", body | {"session_id": row.id})
+        following.result()
+    assert "one more" in seen

@@ -14,8 +14,8 @@ from hermes.cli.main import main
 from hermes.cli.session_lookup import resolve_session
 from hermes.config.home import Home, lock, prepare
 from hermes.domain.errors import HermesError
-from hermes.storage.keys import LATER
 from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.row_keys import LATER
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 from tests.cli.test_inspect import VIEW, session
 from tests.storage.samples import append, message
@@ -73,11 +73,10 @@ def test_there_is_no_last_session_before_the_first(home: Home, admin: FakeAdmin)
 
 def test_that_very_session_can_be_asked_for(admin: FakeAdmin) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
-    admin.routes["GET /sessions/s0/why"] = Answer(body={"why": "It rests."})
     assert main(["show", "s0", "--exact", "--json"]) == 0
     assert admin.asked[-1].path == "/sessions/s0?tail=10&exact=1"
     assert main(["why", "s0", "--exact"]) == 0
-    assert admin.asked[-1].path == "/sessions/s0/why?exact=1"
+    assert admin.asked[-1].path == "/sessions/s0?tail=0&exact=1"
 
 
 def test_a_store_that_is_just_being_made_has_nothing_to_show(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

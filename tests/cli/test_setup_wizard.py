@@ -53,6 +53,14 @@ def test_unattended_setup_asks_the_model_and_writes_it(home: Home, model: Script
     assert hermes("chat", "-z", "say hello").stdout == "hello\n"
 
 
+def test_address_without_v1_is_completed(home: Home, model: ScriptedModel, hermes: Hermes) -> None:
+    root = model.server.base_url.removesuffix("/v1")
+    assert root != model.server.base_url
+    done = hermes("setup", "--non-interactive", "--provider", "custom", "--base-url", root, "--model", "scripted")
+    assert done.returncode == 0, done.stderr
+    assert load_config(home, {}).model.base_url == model.server.base_url
+
+
 def test_a_model_that_is_set_up_stays(home: Home, model: ScriptedModel, hermes: Hermes) -> None:
     home.config_file.write_text(model.config)
     kept = hermes("setup", "--non-interactive", "--json")
@@ -129,8 +137,8 @@ def test_a_key_file_is_copied_privately(home: Home, model: ScriptedModel, hermes
     assert "canary" not in done.stdout + done.stderr + home.config_file.read_text()
 
 
-def test_interactive_setup_walks_through_every_step(home: Home, model: ScriptedModel) -> None:
-    home.config_file.write_text(BEFORE)
+def set_up_by_hand(model: ScriptedModel) -> str:
+    """Answer every question of `hermes setup` on a terminal. Return the end of what it prints."""
     parent, child = pty.openpty()
     process = subprocess.Popen(
         command("setup"),
@@ -153,16 +161,35 @@ def test_interactive_setup_walks_through_every_step(home: Home, model: ScriptedM
         ):
             until_shown(parent, prompt)
             os.write(parent, f"{typed}\n".encode())
-        until_shown(parent, "starts a conversation")
+        end = until_shown(parent, "starts a conversation")
         assert process.wait(30) == 0
     finally:
         process.kill()
         process.wait()
         os.close(parent)
+    return end
+
+
+def test_interactive_setup_walks_through_every_step(home: Home, model: ScriptedModel) -> None:
+    home.config_file.write_text(BEFORE)
+    set_up_by_hand(model)
     config = load_config(home, {})
     assert (config.model.name, config.tools.disabled) == ("scripted", ("web",))
     assert home.config_file.read_text().startswith(BEFORE)
     assert model.requests
+
+
+def test_interactive_setup_reloads_the_running_daemon(home: Home, model: ScriptedModel, hermes: Hermes) -> None:
+    environ = {**os.environ, "HERMES_API_PORT": "0"}
+    with subprocess.Popen(command("daemon"), env=environ, stdout=subprocess.PIPE, text=True) as daemon:
+        try:
+            assert daemon.stdout is not None
+            assert "(model: offline)" in daemon.stdout.readline()
+            end = set_up_by_hand(model)
+            assert "restart" in end  # the choice of tools takes effect after it
+            assert hermes("chat", "-z", "say hello").stdout == "hello\n"
+        finally:
+            daemon.kill()
 
 
 def test_keys_servers_and_other_homes_are_found(tmp_path: Path) -> None:

@@ -121,7 +121,9 @@ def test_model_line_shows_the_last_failure_until_the_next_answer(admin: FakeAdmi
     }
     admin.routes["GET /info"] = Answer(body={**INFO, "model_health": {"answered_at": None, "last_failure": failure}})
     shown = hermes("status").stdout
-    assert "connection refused at http://127.0.0.1:9/v1" in " ".join(shown.split())
+    shown = " ".join(shown.split())
+    assert "last call of m failed" in shown
+    assert "connection refused at http://127.0.0.1:9/v1" in shown
     health = {"answered_at": 2_000.0, "last_failure": failure}
     admin.routes["GET /info"] = Answer(body={**INFO, "model_health": health})
     shown = hermes("status").stdout

@@ -12,8 +12,8 @@ from hermes.cli.suggestion import HARMFUL, MEANINGS, answer_to
 from tests.cli.test_main import COMMANDS
 
 LEFT_OVER = [  # what the commands of other programs led to
-    "attach", "ask", "cost", "delet", "dele", "ki", "list", "models", "rm", "sto", "skill", "skills", "top", "update",
-    "upgrade", "whatsapp", "en", "kil", "stp",
+    "attach", "ask", "cost", "delet", "dele", "ki", "list", "models", "rm", "sto", "skill", "skills", "monitor",
+    "update", "upgrade", "whatsapp", "en", "kil", "stp",
 ]  # fmt: skip
 
 
@@ -39,11 +39,14 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
         (["toolsets"], "`hermes tools`"),
         (["cron"], "does not have this"),
         (["skills"], "does not have this"),
-        (["top"], "`hermes status`"),
+        (["monitor"], "`hermes top`"),
         (["settings"], "`hermes config set KEY VALUE`"),
         (["search", "x"], "`hermes sessions search TEXT`"),
         (["sesions"], "did you mean sessions?"),
         (["statsu"], "did you mean status?"),
+        (["moniter"], "`hermes top`"),
+        (["gatway"], "`hermes daemon` runs"),
+        (["sessions", "find"], "`hermes sessions search TEXT`"),
     ],
 )
 def test_an_unknown_command_gets_one_line_that_helps(

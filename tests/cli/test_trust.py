@@ -24,6 +24,7 @@ def test_files_are_approved_listed_and_withdrawn(hermes: Hermes, elsewhere: Path
     assert hermes("trust", str(project)).returncode != 0
     (project / "AGENTS.md").write_text("hello")
     path = str((project / "AGENTS.md").resolve())
+    assert "there is no directory" in hermes("trust", str(project / "missing")).stderr
     shown = hermes("trust", str(project))
     assert shown.returncode == 3
     assert "hello" in shown.stdout

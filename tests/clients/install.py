@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -29,29 +30,38 @@ def cache_folder() -> Path:
 
 def installed(client: Client) -> list[str]:
     """Return the command that starts the client's driver, after installing the client if necessary."""
-    versions = hashlib.sha256("\n".join(client.packages).encode()).hexdigest()[:12]
-    folder = cache_folder() / f"{client.key}-{versions}"
-    stamp = folder / "installed"
-    if not stamp.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (_install_python if client.ecosystem is Ecosystem.PYTHON else _install_node)(client, folder)
-        stamp.touch()
+    install = install_python if client.ecosystem is Ecosystem.PYTHON else _install_node
+    folder = install_into(cache_folder(), client.key, client.packages, install)
     if client.ecosystem is Ecosystem.PYTHON:
         return [str(folder / "bin" / "python"), "-m", f"tests.clients.drivers.{client.driver}"]
     return ["node", str(_copied_driver(client, folder))]
 
 
-def _install_python(client: Client, folder: Path) -> None:
+def install_into(
+    cache: Path, name: str, packages: Sequence[str], install: Callable[[Sequence[str], Path], None]
+) -> Path:
+    """Return the folder with exactly these packages, after installing them if necessary."""
+    versions = hashlib.sha256("\n".join(packages).encode()).hexdigest()[:12]
+    folder = cache / f"{name}-{versions}"
+    stamp = folder / "installed"
+    if not stamp.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        install(packages, folder)
+        stamp.touch()
+    return folder
+
+
+def install_python(packages: Sequence[str], folder: Path) -> None:
     _run([sys.executable, "-m", "venv", str(folder)])
-    _run([str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *client.packages])
+    _run([str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages])
 
 
-def _install_node(client: Client, folder: Path) -> None:
+def _install_node(packages: Sequence[str], folder: Path) -> None:
     if not shutil.which("npm"):
         raise CannotInstall("npm is missing")
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    _run(["npm", "install", *quiet, "--save-exact", "--prefix", str(folder), *client.packages])
+    _run(["npm", "install", *quiet, "--save-exact", "--prefix", str(folder), *packages])
 
 
 def _copied_driver(client: Client, folder: Path) -> Path:

@@ -61,11 +61,11 @@ def test_the_file_is_read_and_the_environment_wins(home: Home) -> None:
 
 def test_anchors_and_merge_keys_work_and_own_keys_win(home: Home) -> None:
     text = (
-        "sessions:\n  max_queue: 5\n  <<: [{max_queue: 6, max_live: 7, <<: {max_waiting: 8}}, {max_waiting: 9}]\n"
+        "sessions:\n  max_queue: 5\n  <<: [{max_queue: 6, max_live: 7, <<: {idle_after_s: 8}}, {idle_after_s: 9}]\n"
         "model: {name: &n small}\napi: {allowed_hosts: [*n]}\n"
     )
     config = load(home, text)
-    assert (config.sessions.max_queue, config.sessions.max_live, config.sessions.max_waiting) == (5, 7, 8)
+    assert (config.sessions.max_queue, config.sessions.max_live, config.sessions.idle_after_s) == (5, 7, 8)
     assert config.api.allowed_hosts == ("small",)
 
 

@@ -11,13 +11,13 @@ from hermes.app.factories import turn_environment
 from hermes.config.home import Home
 from hermes.config.settings import EVERY_TOOLSET, Config
 from hermes.config.toolset import TOOLSETS, complaint_about_tool
-from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import open_sandbox
+from hermes.sandbox.sandbox_plan import SandboxRules
 
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
-    given: dict[str, Any] = {name: MagicMock() for name in ("search", "messages", "recent", "heads", "processes")}
+    given: dict[str, Any] = {name: MagicMock() for name in ("stored", "processes")}
     given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
     given["network"] = None
     toolbox = turn_environment.make_toolbox(Config(), home, {}, **given)

@@ -34,7 +34,7 @@ from hermes.domain.operations import (
 from hermes.domain.outbox_message import DeliveredMessage, OutboxKind
 from hermes.domain.records import Ended, LogEntry, Record, TurnStarted
 from hermes.domain.source import Place
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.ports.storage import Engine
 from hermes.storage.lmdb_engine import LmdbEngine
 from tests.storage.samples import NOW, append, head, letter, message, process, seen

@@ -9,8 +9,8 @@ from pathlib import Path
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import BadRecord, LogEntry, MessageReceived, TurnFailed, TurnFinished
 from hermes.domain.records import Merged as MergedRecord
+from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.state import Session
-from hermes.domain.session.state_fold import replay
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from tests.support.judge import Accepted, Complaint, Happening, Looked, Merged, Open, Settled, Stored

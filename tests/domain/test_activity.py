@@ -9,7 +9,7 @@ import pytest
 from hermes.domain.ids import TurnId
 from hermes.domain.read.activity import Activity, ActivityKind, activity_of
 from hermes.domain.session.state import Phase, Session, Turn
-from hermes.domain.tool_call import Call, CallState
+from hermes.domain.turn.tool_call import Call, CallState
 from tests.support.fakes import a_session
 
 TURN = Turn(id=TurnId("t"), accepted_at=0.0, replies=1)

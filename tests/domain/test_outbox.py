@@ -8,12 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.access.role import Role
-from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.cause.cause import HoldCause, InterruptionCause
 from hermes.domain.ids import TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox import BURST_S, COMPRESS_REPLY_S, NOTHING_SAID, last_words, outgoing_of
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
-from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.protocol import (
     AnnounceStop,
     Answer,
@@ -27,9 +25,11 @@ from hermes.domain.session.protocol import (
     SummaryFailed,
 )
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Busy
-from hermes.domain.tool_call import Call
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import Reasoning, fields_of
+from hermes.domain.turn.submission import Busy
+from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.turn_failure import FailureKind
 from tests.actors.talk import API, SessionTalk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")

@@ -23,7 +23,7 @@ from hermes.domain.records import Ended, MessageReceived
 from hermes.domain.reset_policy import ResetMode, ResetPolicy
 from hermes.domain.session.state import Phase, Session
 from tests.actors.harness import SessionHarness
-from tests.actors.reset_harness import DAY, HOUR, KEY, MINUTE, TICK_S, Days, days, settings
+from tests.actors.reset.reset_harness import DAY, HOUR, KEY, MINUTE, TICK_S, Days, days, settings
 from tests.domain import local_days
 from tests.support.journals import LoopJournal
 

@@ -21,13 +21,17 @@ def seed(daemon: DaemonProcess, copies: int) -> Ids:
         daemon.ask(f"!echo {number}", session=f"gone{number}")
         _background(daemon, number)
     processes = eventually(lambda: _processes(daemon, copies))
+    approvals = eventually(lambda: _approvals(daemon, 2 * copies))
     return {
+        "asking_sessions": [_asking_session(daemon, number) for number in range(copies, 2 * copies)],
+        "asking_runs": [_approval_run(daemon, number) for number in range(copies, 2 * copies)],
         "sessions": ["talk", "long", *(f"gone{number}" for number in range(copies))],
         "runs": [*waiting, *(_run(daemon, f"!echo {number}") for number in range(2))],
-        "approvals": eventually(lambda: _approvals(daemon)),
+        "approvals": approvals,
         "responses": [_response(daemon, f"!echo {number}") for number in range(copies)],
         "processes": processes,
         "models": ["hermes"],
+        "files": [_file(daemon, number) for number in range(copies)],
     }
 
 
@@ -42,12 +46,18 @@ def _waiting_run(daemon: DaemonProcess, number: int) -> str:
 
 
 def _approval_run(daemon: DaemonProcess, number: int) -> str:
-    call = json.dumps({"command": f"rm -rf {daemon.home}/nothing{number}"})
+    call = json.dumps({"command": f"git push --force origin branch{number}"})  # there is no repository
     return _run(daemon, f"!tool terminal {call}\n!echo done", f"dares{number}")
 
 
 def _response(daemon: DaemonProcess, text: str) -> str:
     return str(daemon.request("POST", "/v1/responses", {"input": text}).json()["id"])
+
+
+def _file(daemon: DaemonProcess, number: int) -> str:
+    form = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{number}.txt"\r\n\r\nhello\r\n--x--\r\n'
+    kind = "multipart/form-data; boundary=x"
+    return str(daemon.request("POST", "/v1/files", form.encode(), Content_Type=kind).json()["id"])
 
 
 def _background(daemon: DaemonProcess, number: int) -> None:
@@ -60,5 +70,11 @@ def _processes(daemon: DaemonProcess, count: int) -> list[str]:
     return [each["id"] for each in found] if len(found) >= count else []
 
 
-def _approvals(daemon: DaemonProcess) -> list[str]:
-    return [each["id"] for each in daemon.request("GET", "/api/approvals").json()["approvals"]]
+def _asking_session(daemon: DaemonProcess, number: int) -> str:
+    _waiting_run(daemon, number)
+    return f"asks{number}"
+
+
+def _approvals(daemon: DaemonProcess, count: int) -> list[str]:
+    found = daemon.request("GET", "/api/approvals").json()["approvals"]
+    return [each["id"] for each in found] if len(found) >= count else []

@@ -54,6 +54,23 @@ def last_content(model: ScriptedModel) -> Any:
     return [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "user"][-1]
 
 
+def upload_with_purpose_last(daemon: DaemonProcess, purpose: str) -> Answer:
+    body = (
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello\r\n'
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\n{purpose}\r\n--{BOUNDARY}--\r\n'
+    )
+    return daemon.request(
+        "POST", "/v1/files", body.encode(), Content_Type=f"multipart/form-data; boundary={BOUNDARY}"
+    )
+
+
+def test_purpose_after_the_file_counts_and_an_unknown_one_stores_no_file(daemon: DaemonProcess) -> None:
+    assert upload_with_purpose_last(daemon, "vision").json()["purpose"] == "vision"
+    refused = upload_with_purpose_last(daemon, "null")
+    assert (refused.status, refused.json()["error"]["param"]) == (400, "purpose")
+    assert len(daemon.request("GET", "/v1/files").json()["data"]) == 1
+
+
 def test_file_is_uploaded_listed_read_and_deleted(daemon: DaemonProcess) -> None:
     made = upload(daemon, "note é.txt", b"hello").json()
     assert (made["object"], made["bytes"], made["filename"], made["purpose"]) == (

@@ -175,3 +175,14 @@ def test_what_setup_wrote_is_all_that_the_daemon_needs(server: TelegramServer) -
         assert TOKEN not in daemon.stderr()
         again = daemon.hermes("setup", "telegram", "--base-url", server.base_url, "--no-hello", stdin=token)
         assert "Next: run `hermes restart`." in again.stdout
+
+
+def test_setup_restarts_a_running_daemon_when_asked(server: TelegramServer) -> None:
+    with ExitStack() as stack:
+        model = stack.enter_context(ScriptedModel())
+        daemon = stack.enter_context(DaemonProcess(config=model.config))
+        options = ("--base-url", server.base_url, "--allow", str(ANN), "--restart")
+        done = daemon.hermes("setup", "telegram", *options, stdin=f"{TOKEN}\n")
+        assert (done.returncode, "has restarted" in done.stdout) == (0, True), done.stdout + done.stderr
+        server.say(ANN, ANN, "say hello")
+        server.until(lambda: server.replies(ANN)[-1:] == ["hello"])

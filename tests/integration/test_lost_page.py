@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.storage.keys import LOG
+from hermes.storage.row_keys import LOG
 from tests.storage.page_damage import lose
 from tests.support.daemon_process import DaemonProcess
 

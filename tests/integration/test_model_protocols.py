@@ -140,6 +140,33 @@ def test_the_prompt_prefix_is_byte_identical_across_turns(model: ScriptedModel) 
         assert after.split(b'],"tools":', 1)[1] == tools
 
 
+def cached_parts(body: dict[str, Any]) -> list[str]:
+    """Return what a provider caches of a request, in order: tools, instructions, then each part of the messages.
+
+    A breakpoint marks the place up to which the cache is used, and is not part of what is cached.
+    """
+    if "input" in body:
+        return [json.dumps(each) for each in (body["tools"], *body["input"])]
+    parts = [body["tools"], *body["system"]]
+    parts += [(each["role"], part) for each in body["messages"] for part in each["content"]]
+    return [json.dumps(part).replace(', "cache_control": {"type": "ephemeral"}', "") for part in parts]
+
+
+@pytest.mark.parametrize("spoken", PROTOCOLS[:2], ids=lambda spoken: spoken.protocol)
+def test_the_cached_prefix_of_each_protocol_only_grows(spoken: Spoken, model: ScriptedModel) -> None:
+    model.on_request = by_script(spoken, lambda: spoken.reply("It said hi.", thought="Done."))
+    with DaemonProcess(config=spoken.config(model.server.base_url), environ={"A_KEY": "sk-1"}) as daemon:
+        for text in ("one", "two"):
+            daemon.ask(text, "s")
+        daemon.terminate()
+        daemon.start()
+        daemon.ask("three", "s")
+    assert len(model.requests) == 6
+    for before, after in pairwise(map(cached_parts, model.requests)):
+        assert after[: len(before)] == before
+        assert len(after) > len(before)
+
+
 def test_an_outage_is_waited_out_and_the_client_gets_one_answer(model: ScriptedModel) -> None:
     spoken = PROTOCOLS[2]
     down = Reply(status=503, headers={"Content-Type": "text/plain"}, parts=(b"down",))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hermes.cli.client import AdminError
-from hermes.domain.fence import without_fences
+from hermes.domain.text.fence import without_fences
 from tests.processes.stage import with_argument
 from tests.support.daemon_process import DaemonProcess
 from tests.support.waiting import eventually
@@ -41,7 +41,7 @@ def end_all(daemon: DaemonProcess) -> None:
         daemon.start()
     for process in processes(daemon):
         if process["running"]:
-            daemon.admin.post(f"/processes/{process['id']}/kill")
+            daemon.admin.post(f"/api/processes/{process['id']}/kill")
 
 
 def call(name: str, **arguments: Any) -> str:
@@ -191,7 +191,7 @@ def test_every_surface_shows_the_same_list_and_can_end_one(daemon: DaemonProcess
     assert "Serving HTTP" in daemon.hermes("log", first).stdout
     assert "Serving HTTP" in daemon.request("GET", f"/api/processes/{first}/log").json()["text"]
     with pytest.raises(AdminError, match="no background process"):
-        daemon.admin.post("/processes/proc_none/kill")
+        daemon.admin.post("/api/processes/proc_none/kill")
 
 
 # ---------------------------------------------------------------- told

@@ -76,7 +76,7 @@ def test_leaving_the_sandbox_is_asked_about_and_then_done(daemon: DaemonProcess,
         daemon=True,
     )
     asking.start()
-    eventually(lambda: "outside the sandbox" in daemon.admin.get("/sessions/s/why")["why"])
+    eventually(lambda: "outside the sandbox" in daemon.admin.get("/sessions/s")["why"])
     assert not outside.exists()
     daemon.admin.post("/api/sessions/s/answer", {"answer": "once"})
     eventually(outside.exists)

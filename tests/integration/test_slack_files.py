@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.fence import without_fences
+from hermes.domain.text.fence import without_fences
 from tests.support.daemon_process import DaemonProcess
 from tests.support.pictures import PNG
 from tests.support.scripted_model import ScriptedModel

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from hermes.domain.fence import without_fences
+from hermes.domain.text.fence import without_fences
 from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import STALL, delta, stream
 from tests.support.scripted_model import ScriptedModel

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hermes.domain.fence import without_fences
+from hermes.domain.text.fence import without_fences
 from tests.sandbox.boxes import working_sandbox
 from tests.support.daemon_process import DaemonProcess
 from tests.support.free_port import free_port

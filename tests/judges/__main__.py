@@ -18,14 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.npm_packages import CannotRun, installed
+
 HERE = Path(__file__).parent
-LISTS = ("package.json", "package-lock.json")
-INSTALL_WITHIN_S = 300
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1  # of <linux/sockios.h> and <net/if.h>
-
-
-class CannotRun(Exception):  # noqa: N818 - a reason, not a failure of the tests
-    """Says what this machine lacks."""
 
 
 def main(arguments: list[str]) -> int:
@@ -34,7 +30,7 @@ def main(arguments: list[str]) -> int:
     lenient = "--if-possible" in arguments
     try:
         namespace = _namespace()
-        folder = _installed(Path(os.environ.get("HERMES_TEST_JUDGES") or Path.home() / ".cache" / "hermes-test"))
+        folder = installed(HERE, Path(os.environ.get("HERMES_TEST_JUDGES") or Path.home() / ".cache" / "hermes-test"))
     except CannotRun as reason:
         print(f"The tests against servers of others were not run: {reason}", file=sys.stderr)
         return 0 if lenient else 1
@@ -52,38 +48,6 @@ def _namespace() -> list[str]:
         ):
             return command
     raise CannotRun("no network namespace can be made here (unshare); they need user namespaces, or root")
-
-
-def _installed(folder: Path) -> Path:
-    stamp = folder / "installed"
-    wanted = (HERE / "package-lock.json").read_text(encoding="utf-8")
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
-        return folder
-    if not shutil.which("npm"):
-        raise CannotRun("npm is missing")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in LISTS:
-        shutil.copy(HERE / name, folder / name)
-    install = [
-        "npm",
-        "ci",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--loglevel=error",
-        "--fetch-retry-mintimeout=1000",  # nobody waits long where there is no network
-        "--fetch-retry-maxtimeout=3000",
-        "--prefix",
-        str(folder),
-    ]
-    try:
-        done = subprocess.run(install, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise CannotRun(f"npm did not install them within {INSTALL_WITHIN_S} s") from None
-    if done.returncode:
-        raise CannotRun(f"npm could not install them:\n{done.stderr.strip()[:300]}")
-    stamp.write_text(wanted, encoding="utf-8")
-    return folder
 
 
 def _inside(arguments: list[str]) -> int:

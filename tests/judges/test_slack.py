@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.fence import without_fences
+from hermes.domain.text.fence import without_fences
 from tests.judges.local_slack import (
     ANN,
     APP_TOKEN,

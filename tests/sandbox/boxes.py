@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
+from hermes.sandbox.sandbox_plan import SandboxRules
 
 
 @cache

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.process.box import Box
 from hermes.domain.process.process import FailedStart, Handle, ProcessSpec
+from hermes.domain.process.sandbox_launch import Box
 from hermes.processes.shim.member import children
 from hermes.sandbox.init import find_init
 from hermes.sandbox.network.network import SandboxNetwork

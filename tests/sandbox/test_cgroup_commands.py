@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 from hermes.sandbox.cgroup import Cgroups, GroupLimits
 from hermes.tools.terminal.background_command import BackgroundCommand
-from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 from tests.sandbox.cgroup_tree import FakeTree

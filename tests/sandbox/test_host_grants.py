@@ -7,7 +7,7 @@ import pytest
 from hermes.domain.access.grants import facts_of, granted_by, rules_in
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.sandbox.network.host_grants import (
     MAX_REQUESTED,
     granted_hosts,

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 from hermes.sandbox.inside_path import is_directory_inside
-from hermes.sandbox.plan import HostMachine, SandboxPlan, SandboxRules, SessionPaths, make_plan
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.sandbox.sandbox_plan import HostMachine, SandboxPlan, SandboxRules, SessionPaths, make_plan
 from hermes.tools.terminal.shell_state import ShellState, save
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 

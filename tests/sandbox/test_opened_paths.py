@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.process.box import OUTER_ENVIRONMENT
+from hermes.domain.process.sandbox_launch import OUTER_ENVIRONMENT
 from hermes.sandbox.box import boxed_line
-from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import open_sandbox
+from hermes.sandbox.sandbox_plan import SandboxRules
 from tests.sandbox.boxes import working_sandbox
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from hermes.agent.tool_step import Folders
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.process.box import SWAPPED
 from hermes.domain.process.process import Handle, ProcessSpec
-from hermes.domain.tool_call import Gate
-from hermes.sandbox.plan import BadWorkdirError, SandboxRules
+from hermes.domain.process.sandbox_launch import SWAPPED
+from hermes.domain.turn.tool_call import Gate
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.sandbox.sandbox_plan import BadWorkdirError, SandboxRules
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.processes.stage import ProcessFixture
 from tests.sandbox.boxes import working_sandbox

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.errors import ConfigError
-from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.probe import Cause, Probe, judged, run_probe
 from hermes.sandbox.sandbox import open_sandbox
+from hermes.sandbox.sandbox_plan import SandboxRules
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import pytest
 
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.media.scope import media_scope
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.files.boxed_files import BoxedFiles
-from hermes.tools.terminal.output import OutputLimits, fit
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.command_output import OutputLimits, fit
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import ToolContext, ToolError, ToolResult
 from hermes.tools.workplace import Workplace
 from tests.sandbox.boxes import working_sandbox

@@ -10,9 +10,9 @@ import pytest
 
 from hermes.domain.errors import StoppingError, StorageError, UnknownSessionError
 from hermes.domain.ids import Seq, SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Ended, MessageReceived, Record
 from hermes.domain.source import Source
+from hermes.domain.turn.message import EncodedMessage
 from hermes.search.follower import BATCH, IndexFollower, Written
 from hermes.search.index import SearchIndex
 from tests.support.waiting import until

@@ -17,12 +17,12 @@ from typing import Final
 
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 from hermes.processes.child import ChildLimits
-from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.sandbox.sandbox_plan import SandboxRules
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 from tests.security.corpus import Attack, Effect

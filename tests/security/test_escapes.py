@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.process.box import OUTER_ENVIRONMENT
+from hermes.domain.process.sandbox_launch import OUTER_ENVIRONMENT
 from hermes.sandbox import box
-from hermes.sandbox.options import options
-from hermes.sandbox.plan import SandboxPlan, SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
+from hermes.sandbox.sandbox_options import options
+from hermes.sandbox.sandbox_plan import SandboxPlan, SandboxRules
 from tests.sandbox.boxes import working_sandbox
 from tests.security.escapes import ESCAPES, NUMBERS, Escape, Layer, script
 from tests.security.inside import Attackers, Ran

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.sandbox.sandbox import Sandbox
 from hermes.shell_policy.links import link_targets
 from hermes.shell_policy.policy import decide, inside_rules, path_gate

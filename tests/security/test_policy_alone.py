@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.shell_policy.links import link_targets
 from hermes.shell_policy.policy import decide
 from tests.security.corpus import Attack, Effect, Everyday, Target, load, load_everyday

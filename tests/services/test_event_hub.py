@@ -5,10 +5,10 @@ from contextlib import closing
 
 import pytest
 
-from hermes.domain.events import CallEnded, Event, PhaseChanged, TextDelta, TextReset, TurnBegan
+from hermes.domain.events import CallEnded, Event, PhaseChanged, ReasoningDelta, TextDelta, TextReset, TurnBegan
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.state import Phase
-from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn.tool_call import CallOutcome
 from hermes.services.event_hub import EventHub
 
 S, T = SessionId("s"), TurnId("t")
@@ -28,6 +28,15 @@ async def test_each_watcher_gets_what_it_asked_for_in_order() -> None:
         assert [event.text for event in events] == sorted(event.text for event in events)  # type: ignore[union-attr]
         feed.close()
     assert hub.watchers == 0
+
+
+async def test_watcher_without_text_is_not_woken_by_pieces() -> None:
+    hub = EventHub()
+    began = TurnBegan(session=SessionId("s"), turn=TurnId("t"), attempt=1)
+    quiet = hub.subscribe(turn=TurnId("t"), text=False)
+    for event in (delta("1"), ReasoningDelta(session=SessionId("s"), turn=TurnId("t"), text="2"), began, delta("3")):
+        hub.publish(event)
+    assert quiet.waiting() == [began]
 
 
 async def test_slow_watcher_is_disconnected_with_a_reason() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from hermes.actors.process_services import Announcement
+from hermes.actors.process.process_services import Announcement
 from hermes.domain.events import Notice
 from hermes.domain.ids import SessionId
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.ids import TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append
 from hermes.domain.records import MessageReceived
 from hermes.domain.source import Source
+from hermes.domain.turn.message import EncodedMessage
 from hermes.search.follower import BATCH
 from hermes.services.search import _MIN_RECORDS_FOR_EARLY_START, SearchService
 from tests.storage.samples import append

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hermes.domain.events import Notice, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.services.turn_meter import TurnMeter
 
 S, T = SessionId("s"), TurnId("t")

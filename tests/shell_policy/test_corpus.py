@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.shell_policy.policy import decide
 from tests.security.corpus import load_everyday
 

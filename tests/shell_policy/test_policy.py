@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.shell_policy.policy import decide, path_gate
 from hermes.shell_policy.protected_path import OwnAddress
 from tests.shell_policy.test_corpus import CWD, HERMES_HOME, HOME, gate

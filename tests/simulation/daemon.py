@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,28 +15,28 @@ from loguru import logger
 from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.actor import _live, live_actors
 from hermes.actors.kernel.scheduler import Dispatcher
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import ProcessSettings
-from hermes.actors.reset_rules import ResetSettings
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.process.process_services import ProcessSettings
+from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.adapters.chat.access import EVERYBODY, AccessControl
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.agent.models.model_set import ModelSet
 from hermes.agent.runner import AgentRunner
-from hermes.app.actor_system import ActorSystem, Ports, SystemSettings, assemble
+from hermes.app.actor_system import DIRECTORY, ActorSystem, Ports, SystemSettings, assemble
 from hermes.app.boot_record import BootRecord
 from hermes.app.shutdown_effects import DaemonShutdown
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.errors import HermesError, StorageFailedError
 from hermes.domain.events import ActorFailed, Event, Notice, TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.records import Answered, MessageReceived
 from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.session.state import Phase, Session
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.turn.submission import Receipt, Submission
 from hermes.ports.chat import Inbound, Platform
 from hermes.ports.given import IdSource
 from hermes.services.event_hub import EventHub
@@ -112,7 +111,7 @@ class SimulatedDaemon:
         self.journal: ActorJournal
         self.agent: AgentRunner
         self._began = outside.now
-        self._bugs = 0  # sessions that died of one; a stop may find them between two lives
+        self._failures = 0  # of actors; a stop may find them while they restart
         self._writer: VirtualWriter | None = None
         self._stop: asyncio.Future[StopRequest] = self.loop.create_future()
         self._requested_at = 0.0  # by the loop
@@ -225,7 +224,7 @@ class SimulatedDaemon:
         outside = self._outside
         return Ports(
             journal=self.journal,
-            hub=EventHub(note=partial(note_event, outside)),
+            hub=EventHub(note=self._note),
             host=self._machine,
             threads=cast("Any", VirtualThreads(loop=self.loop, delay=outside.disk.delay_s)),
             registry=ProcessRegistry(),
@@ -264,11 +263,14 @@ class SimulatedDaemon:
 
         def think(*args: Any) -> Any:
             if self._outside.happens(0.01):
-                self._bugs += 1
                 raise RuntimeError("a simulated bug")
             return agent.think(*args)
 
         return SimpleNamespace(think=think, act=agent.act, summarise=agent.summarise)
+
+    def _note(self, event: Event) -> None:
+        self._failures += isinstance(event, ActorFailed)
+        note_event(self._outside, event)
 
     # ------------------------------------------------------------ the journal's threads
 
@@ -359,8 +361,10 @@ class SimulatedDaemon:
         await asyncio.sleep(0)
 
     def _is_hindered(self) -> bool:
+        """Return whether a stop can mark less: by a bad disk, or without the directory, which a bad disk parked."""
         disk = self._outside.disk
-        return disk.full or disk.slow or disk.failed or bool(disk.unreadable)
+        is_parked = DIRECTORY in self.system.children.parked
+        return disk.full or disk.slow or disk.failed or bool(disk.unreadable) or is_parked
 
     def _look_for_marks(self) -> None:
         """What this daemon had begun and what runs on when the drain is over is marked on disk."""
@@ -368,7 +372,7 @@ class SimulatedDaemon:
         begun = (row for row in disk.sessions() if disk.begun_at.get(row.id, 0.0) > self._began)
         unmarked = [row.id for row in begun if row.phase == Phase.RUNNING and not row.resume_reason]
         self._outside.history.add(
-            Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=self._bugs)
+            Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=self._failures)
         )
 
     def _look_for_haste(self, took_s: float, asked_at: float) -> None:
@@ -383,7 +387,9 @@ class SimulatedDaemon:
         in_time = took_s < Config().shutdown.drain_s
         cut_off = [each for each in running if in_time and not was_answered(each)]
         self._outside.history.add(
-            Sample(what=f"work cut off by a drain of {took_s:.2f} s {cut_off}", value=len(cut_off), limit=self._bugs)
+            Sample(
+                what=f"work cut off by a drain of {took_s:.2f} s {cut_off}", value=len(cut_off), limit=self._failures
+            )
         )
 
     def _complain_of_its_end(self, run: asyncio.Task[None]) -> None:

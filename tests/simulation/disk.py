@@ -12,7 +12,7 @@ from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import ContextCarried, LogEntry, TurnStarted
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.ports.storage import Transaction
 from tests.support.memory_engine import MemoryEngine
 

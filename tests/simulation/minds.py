@@ -15,13 +15,13 @@ from dataclasses import replace
 from hermes.domain.errors import HermesError
 from hermes.domain.events import TextDelta
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import BadRecord, ToolStarted
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
-from hermes.domain.tool_call import Call, CallOutcome, CallState, Gate, Verdict
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call, CallOutcome, CallState, Gate, Verdict
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.hub import Hub
 from hermes.ports.processes import ProcessOrder
 from hermes.services.processes import ProcessService

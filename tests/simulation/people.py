@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 from hermes.domain.errors import HermesError
 from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
+from hermes.domain.outbox_message import OutboxKind, OutboxMessage
+from hermes.domain.session.protocol import HandOver, NotePost
 from hermes.domain.session.state import Session
-from hermes.domain.source import Source
-from hermes.domain.submission import Busy, Receipt, Submission
+from hermes.domain.source import Handover, Place, Source
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Busy, Receipt, Submission
 from tests.actors.talk import result, user
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
@@ -33,6 +35,11 @@ def some_wish(outside: Outside) -> Wish:
     chance = outside.chance
     said, turn, turns = chance.choice(ANSWERS), TurnId(outside.number("turn")), chance.choice((1, 1, 2, 3))
     model, move_key = chance.choice(("", "m", "m2")), chance.random() < 0.5
+    chat = f"chat{chance.choice((0, 1, 2))}"
+    key, place = SessionKey(f"agent:main:toy:dm:{chat}"), Place(platform="toy", chat=chat)
+    move = HandOver(handover=Handover(key=key, place=place, reason=ASKED))
+    sent = OutboxMessage(id=outside.number("post"), kind=OutboxKind.NOTICE, place=place, text="posted", at=0.0)
+    post = NotePost(outgoing=sent, shown="posted")
     wishes: dict[Wish, int] = {
         lambda daemon, session, _: daemon.desk.stop_turn(session, ASKED): 8,
         lambda daemon, session, source: daemon.desk.answer(session, said, source): 8,
@@ -44,6 +51,8 @@ def some_wish(outside: Outside) -> Wish:
         lambda daemon, session, source: daemon.desk.retry(session, turn, source): 4,
         lambda daemon, session, _: daemon.desk.branch(session, move_key=move_key): 3,
         lambda daemon, session, _: daemon.desk.prefer(session, "model", model, ASKED): 3,
+        lambda daemon, session, _: daemon.desk.hand_over(session, move): 3,
+        lambda daemon, session, _: daemon.desk.post(session, post): 3,
         lambda daemon, session, _: daemon.desk.erase(session): 1,
     }
     [wish] = chance.choices(tuple(wishes), tuple(wishes.values()))

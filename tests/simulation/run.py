@@ -12,7 +12,7 @@ from random import Random
 from loguru import logger
 
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.reset_rules import ResetSettings
+from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.domain.ids import SessionId
 from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.state import Phase, Session, is_pending

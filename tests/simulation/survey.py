@@ -20,11 +20,11 @@ from hermes.domain.records import (
     TurnInterrupted,
 )
 from hermes.domain.records import Merged as MergedRecord
+from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.recovery import SUSPEND_AFTER
 from hermes.domain.session.state import Session
-from hermes.domain.session.state_fold import replay
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.tool_call import Call, Verdict
+from hermes.domain.turn.tool_call import Call, Verdict
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
 from tests.support.judge import (

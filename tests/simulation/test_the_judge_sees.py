@@ -17,7 +17,7 @@ from hermes.domain.ids import SessionId
 from hermes.domain.operations import Append, Enqueue, Operation, PutProcess, RecordDelivery
 from hermes.domain.session import acceptance, calls
 from hermes.domain.session.state import Session
-from hermes.domain.tool_call import Effect
+from hermes.domain.turn.tool_call import Effect
 from hermes.ports.storage import Transaction
 from tests.simulation.disk import Disk
 from tests.simulation.run import run

@@ -10,9 +10,9 @@ import lmdb
 from hermes.domain.operations import PutFact
 from hermes.storage import codec
 from hermes.storage.env import STORE_FORMAT, open_env, write_format
-from hermes.storage.keys import FACTS, text_key
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.migrate import migrate
+from hermes.storage.row_keys import FACTS, text_key
 from tests.storage.samples import append, message
 
 OLD, NEW = b"notes", FACTS.encode()

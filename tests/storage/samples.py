@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Append
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import MessageReceived, Record
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.source import Source
-from hermes.domain.submission import Seen
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Seen
 
 NOW = 1_800_000_000.0
 

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.domain.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
+from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
+from hermes.domain.cause.legacy_reason import stop_cause
 from hermes.domain.ids import TurnId
-from hermes.domain.legacy_reason import stop_cause
-from hermes.domain.message import MessageOrigin
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord, MarkedResumePending, Record, TurnInterrupted, TurnStarted
 from hermes.domain.session.state import Phase, Preferences, Session, Turn
-from hermes.domain.source import Place, Source
-from hermes.domain.submission import Seen
-from hermes.domain.tool_call import Call, Gate
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.source import Handover, Place, Source
+from hermes.domain.turn.message import MessageOrigin
+from hermes.domain.turn.submission import Seen
+from hermes.domain.turn.tool_call import Call, Gate
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.storage.codec import (
     STORED,
     DamagedError,
@@ -70,16 +70,18 @@ ORDER = {
     "CompressionFailed": "at reason counts end",
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
-        "summary_usage summary_model place origins starts instructions handed"
+        "summary_usage summary_model place origins starts instructions handed posted"
     ),
     "AuthorityDropped": "at reason",
+    "HandedOver": "at handover",
+    "Posted": "at id place text shown",
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
-        "compression_failed_tokens resume_cause interruption instructed handed"
+        "compression_failed_tokens resume_cause interruption instructed handed handover posted"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
     " chain said results handing handing_message handing_model",
@@ -99,6 +101,7 @@ ORDER = {
         "exit_code signal reason detail output_bytes told role"
     ),
     "Place": "platform chat thread message",
+    "Handover": "key place reason origin origin_key replaced",
     "OutboxMessage": (
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
         " superseded end amends refusals"
@@ -151,7 +154,7 @@ def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObjec
     "kind",
     [
         *(*KINDS, BadRecord, Session, Turn, Call, Gate, Preferences, Usage, Failure, Source, Seen, DeadLetter, Tally),
-        *(ProcessRecord, Place, OutboxMessage, DeliveredMessage),
+        *(ProcessRecord, Place, Handover, OutboxMessage, DeliveredMessage),
     ],
     ids=lambda kind: kind.__name__,
 )

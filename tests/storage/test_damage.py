@@ -13,7 +13,8 @@ from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Erase, ForgetSeen, PutFact, Restore, SetAside
 from hermes.domain.records import BadRecord
 from hermes.storage import codec
-from hermes.storage.keys import (
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.row_keys import (
     BAD,
     DEAD,
     FACTS,
@@ -28,7 +29,6 @@ from hermes.storage.keys import (
     session_key,
     text_key,
 )
-from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from tests.storage.samples import NOW, append, head, letter, message, seen
 

@@ -14,9 +14,10 @@ from hermes.domain.errors import BadRowError, StorageError, StorageFailedError
 from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
 from hermes.domain.operations import Erase, Restore, Tally
 from hermes.domain.records import BadRecord
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.storage import pages
-from hermes.storage.keys import (
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.row_keys import (
     INBOX,
     INDEX,
     KEYS,
@@ -29,7 +30,6 @@ from hermes.storage.keys import (
     prefix_of,
     session_key,
 )
-from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from tests.storage.child import long_name
 from tests.storage.page_damage import PAGE, leaves, lose, overwrite

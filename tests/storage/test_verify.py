@@ -10,7 +10,8 @@ import lmdb
 import pytest
 
 from hermes.storage import codec
-from hermes.storage.keys import (
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.row_keys import (
     BOUND,
     DUE,
     INDEX,
@@ -24,7 +25,6 @@ from hermes.storage.keys import (
     lsn_key,
     text_key,
 )
-from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import check, verify
 from tests.storage.samples import append, message
 

@@ -9,7 +9,7 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.domain.errors import StorageError
-from hermes.supervision.policy import RestartIntensity
+from hermes.supervision.restart_policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown, ShutdownEffects, StopChildren
 from hermes.supervision.shutdown import Action, Chats, ShutdownStage, StopBudget, Stopping, StopRequest
 from tests.support.waiting import until

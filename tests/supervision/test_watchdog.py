@@ -22,7 +22,7 @@ def test_restart_happens_when_threads_are_left() -> None:
 import os, sys, time
 from functools import partial
 from types import SimpleNamespace
-from hermes.app.process import _exit_now
+from hermes.app.host.daemon_process import _exit_now
 from hermes.supervision.watchdog import ShutdownWatchdog
 if "RESTARTED" in os.environ:
     sys.exit("restarted")

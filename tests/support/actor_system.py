@@ -6,17 +6,17 @@ from collections.abc import Collection
 from itertools import count
 from typing import Any
 
-from hermes.actors.process_registry import ProcessRegistry
-from hermes.actors.process_services import ProcessSettings
-from hermes.actors.reset_rules import ResetSettings
+from hermes.actors.process.process_registry import ProcessRegistry
+from hermes.actors.process.process_services import ProcessSettings
+from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.app.actor_system import ActorSystem, Ports, SystemSettings
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.protocol import TurnLimits
 from hermes.ports.given import Clock, IdSource
 from hermes.ports.storage import Journal
 from hermes.services.event_hub import EventHub
-from hermes.supervision.policy import RestartIntensity
+from hermes.supervision.restart_policy import RestartIntensity
 from tests.support.waiting import until
 
 DIRECTORY_SETTINGS = DirectorySettings(

@@ -44,6 +44,7 @@ class DaemonProcess:
             "HERMES_RESUME_BOOT_LOOP_STARTS": "0",  # tests kill it more often than that, and want it to go on
             "HERMES_SANDBOX_MODE": "off",  # effects are looked for outside; tests of the sandbox turn it on
             "HERMES_MODEL_PATIENCE_S": "0",  # a model that is down fails the turn within seconds
+            "HERMES_AUXILIARY_TITLE": "none",  # model calls that no test expects
             **(environ or {}),
         }
         self._log = self.home.parent / "daemon.stderr"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hermes.domain.access.role import Role
-from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
+from hermes.domain.errors import AlreadySeenError, BadInputError, HermesError, UnknownSessionError
 from hermes.domain.events import (
     Event,
     PhaseChanged,
@@ -22,22 +22,22 @@ from hermes.domain.events import (
     TurnOutcome,
 )
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process import Chunk
 from hermes.domain.process.process_record import ProcessView
+from hermes.domain.read.live import LiveQuery, LiveSession
 from hermes.domain.read.reader import Activity, StoreStats
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import ActorView, JournalEntry, JournalPage, SessionView, StoredMessage, TurnRecord
+from hermes.domain.session.protocol import HandOver, NotePost
 from hermes.domain.session.state import Phase, Session, Turn, is_pending
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Seen, Submission
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
-from hermes.ports.metrics import LAG_BOUNDS_S, TURN_BOUNDS_S, DaemonFigures, Distribution, TurnFigures
-from hermes.ports.search import Findings
-from hermes.search.index import Hit
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Seen, Submission
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
+from hermes.ports.metrics import LAG_BOUNDS_S, TURN_BOUNDS_S, DaemonFigures, Distribution, LiveSample, TurnFigures
 
 NOW = 1_800_000_000.0
 
@@ -97,6 +97,7 @@ class FakeHub:
         turn: TurnId | None = None,
         session: SessionId | None = None,
         late: bool = False,
+        text: bool = True,
     ) -> FakeFeed:
         feed = FakeFeed(self, turn, session)
         self.feeds.append(feed)
@@ -157,6 +158,10 @@ class FakeSessions:
             if fingerprint != submission.fingerprint:
                 raise BadInputError("this key was used for another request", code="idempotency_mismatch")
             return replace(receipt, duplicate=True)
+        if submission.once:
+            for key in submission.locates:
+                if key in self.places:
+                    raise AlreadySeenError(self.places[key])
         self.submitted.append(submission)
         session = self._session_for(submission)
         receipt = Receipt(
@@ -213,6 +218,9 @@ class FakeSessions:
         """Every end here is a compression."""
         return (await self.view(session)).session
 
+    async def platform(self, session: SessionId) -> str:
+        return (await self.view(session)).session.platform
+
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         return self.outcomes.get(turn)
 
@@ -255,6 +263,14 @@ class FakeSessions:
 
     async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
         return self._change(session, Phase.ENDED, reason)
+
+    async def hand_over(self, session: SessionId, wish: HandOver) -> Session:
+        self._note(session, "hand_over", wish.handover.place.words)
+        return self.sessions[session]
+
+    async def post(self, session: SessionId, wish: NotePost) -> Session:
+        self._note(session, "post", wish.outgoing.id)
+        return self.sessions[session]
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
         return self._change(session, Phase.SUSPENDED, reason)
@@ -414,10 +430,7 @@ class FakeOperations:
         self.stop_reasons: list[str] = []
         self.trouble: HermesError | None = None
         self.pruned: list[tuple[float, bool]] = []
-        self.hits: list[Hit] = []
-
-    async def search(self, query: str, *, limit: int, since: float | None = None) -> Findings:
-        return Findings(hits=[hit for hit in self.hits if query in hit.snippet][:limit])
+        self.queries: list[LiveQuery] = []
 
     async def figures(self) -> DaemonFigures:
         turns = TurnFigures(
@@ -431,6 +444,7 @@ class FakeOperations:
         return DaemonFigures(
             turns=turns,
             turns_running=1,
+            sessions_stored=5,
             sessions_live=3,
             sessions_waiting=0,
             mailbox={"session": 4},
@@ -447,6 +461,22 @@ class FakeOperations:
             uptime_s=60.0,
             ready=True,
             version="0",
+        )
+
+    async def live(self, query: LiveQuery) -> LiveSample:
+        self.queries.append(query)
+        figures = await self.figures()
+        session = LiveSession(session=a_session("s1"), mailbox=2, step_age_s=None)
+        return LiveSample(
+            figures=figures,
+            phases={Phase.IDLE: 1},
+            sessions=[session],
+            matching=1,
+            actors=self.actors()[1:],
+            platforms=[{"name": "slack", "state": "down", "problem": "no network"}],
+            calling=1,
+            lag_s=(0.001,),
+            cpu_s=1.5,
         )
 
     async def prune(self, older_than_s: float, *, dry_run: bool = False) -> list[SessionId]:

@@ -45,11 +45,11 @@ from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.read.reader import Activity, Due, StoreStats
 from hermes.domain.records import LogEntry, Record
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.domain.values import dataclass
 from hermes.ports.storage import Engine, Transaction
 from hermes.storage.codec import UNSTORABLE, pack
-from hermes.storage.keys import due_key, due_of, recent_key, session_key, text_key
+from hermes.storage.row_keys import due_key, due_of, recent_key, session_key, text_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

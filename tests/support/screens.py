@@ -158,7 +158,7 @@ class Play:
     def scenes(self) -> Iterator[tuple[str, str]]:
         for title, scene in (
             ("A first conversation", self._first_conversation),
-            ("A tool run that needs leave", self._approval),
+            ("A tool run that needs approval", self._approval),
             ("A restart in the middle", self._restart),
             ("A reset", self._reset),
         ):

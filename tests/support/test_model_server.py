@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 from hermes.ports.agent import ModelRequest, ModelText
 from tests.agent.harness import chat_model
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.tools.terminal.output import OutputLimits, fit, storable
+from hermes.tools.terminal.command_output import OutputLimits, fit, storable
 
 LIMITS = OutputLimits()
 ANY_TEXT = st.text(st.characters(), max_size=400)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.domain.tool_call import Verdict
+from hermes.domain.turn.tool_call import Verdict
 from hermes.tools.files.patch import apply, plan_patch, plan_replace
 from hermes.tools.files.v4a import Hunk, Update, parse
 from hermes.tools.tool import ToolError

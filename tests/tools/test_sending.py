@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hermes.domain.media.scope import media_scope
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 from hermes.media.store import MediaLimits, MediaStore
-from hermes.tools.registry import Toolbox
 from hermes.tools.send_file import MAX_BYTES, send_file_tool
 from hermes.tools.tool import ToolError
+from hermes.tools.toolbox import Toolbox
 from hermes.tools.workplace import Workplace
 from tests.tools.workbench import Workbench
 

@@ -11,16 +11,17 @@ import pytest
 from hermes.domain.access.role import Role
 from hermes.domain.errors import StorageError, UnknownSessionError
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place
-from hermes.domain.tool_call import Effect
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Effect
 from hermes.ports.search import Findings, IndexProgress
 from hermes.search.index import Hit
-from hermes.tools.schema import check_arguments
+from hermes.tools.session_scope import Conversations
 from hermes.tools.session_search import session_search_tool
 from hermes.tools.tool import ToolContext, ToolError, ToolResult
+from hermes.tools.tool_schema import check_arguments
 from tests.support.fakes import a_session
 
 DAY_S = 86_400.0
@@ -59,10 +60,7 @@ class SearchHarness:
         self.sessions: list[Session] = []
         self.trouble: StorageError | None = None
         self.tool = session_search_tool(
-            search=self.search,
-            messages=self.messages,
-            recent=self.recent,
-            heads=self.heads,
+            Conversations(search=self.search, messages=self.messages, recent=self.recent, heads=self.heads),
             clock=lambda: 10 * DAY_S,
             marker=lambda: "f00",
         )

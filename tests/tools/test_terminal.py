@@ -20,14 +20,14 @@ import psutil
 import pytest
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Effect, Gate, Verdict
+from hermes.domain.turn.tool_call import Effect, Gate, Verdict
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.registry import Toolbox
 from hermes.tools.terminal.background_command import BackgroundCommand
-from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from hermes.tools.toolbox import Toolbox
 from tests.sandbox.boxes import working_sandbox
 from tests.support.waiting import until
 
@@ -346,11 +346,12 @@ async def test_a_background_command_is_handed_over_with_where_and_what(world: Te
 async def past_its_time(
     world: TerminalHarness, monkeypatch: pytest.MonkeyPatch, command: str, sleep: str
 ) -> ToolResult:
-    """Its time is over as soon as so long a sleep runs: not before the shell has come to it, however slow it is."""
-    task = asyncio.create_task(world.run(command, timeout=500))
-    await until(lambda: bool(running(sleep)))
+    """Run a command and move the clock past its timeout once its sleep runs and the timeout is armed."""
     loop = asyncio.get_running_loop()
     now = loop.time
+    task = asyncio.create_task(world.run(command, timeout=500))
+    await until(lambda: bool(running(sleep)))
+    await until(lambda: any(timer.when() > now() + 300 for timer in loop._scheduled))  # type: ignore[attr-defined]
     monkeypatch.setattr(loop, "time", lambda: now() + 500)
     async with Awake() as awake:
         result = await task
@@ -452,11 +453,11 @@ async def test_a_storm_of_processes_is_ended(world: TerminalHarness) -> None:
 PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import ToolContext
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Gate
+from hermes.domain.turn.tool_call import Gate
 
 root = Path(sys.argv[1])
 context = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="p", folder=root / "f")

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
-from hermes.tools.registry import Toolbox
-from hermes.tools.terminal.output import OutputLimits
+from hermes.tools.terminal.command_output import OutputLimits
 from hermes.tools.todo import todo_tool
 from hermes.tools.tool import ToolContext, ToolResult
+from hermes.tools.toolbox import Toolbox
 from hermes.tools.workplace import Workplace
 
 

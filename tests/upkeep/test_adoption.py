@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import (
     BadRecord,
@@ -28,9 +27,10 @@ from hermes.domain.records import (
     TurnFinished,
     TurnStarted,
 )
+from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.state import Phase, Preferences
-from hermes.domain.session.state_fold import replay
 from hermes.domain.source import Source
+from hermes.domain.turn.message import EncodedMessage
 from hermes.upkeep.adoption import Adoption, adopt
 from hermes.upkeep.portable import Exported, from_lines, to_lines
 from tests.support.memory_engine import MemoryEngine

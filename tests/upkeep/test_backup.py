@@ -22,12 +22,12 @@ from hermes.domain.session.state import Phase, Preferences
 from hermes.storage.copies import copy_store
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.upkeep import archive
-from hermes.upkeep.archive import UnsealedError, unpack
+from hermes.upkeep import store_archive as archive
 from hermes.upkeep.backup import make_backup
-from hermes.upkeep.manifest import BackupError, Manifest
+from hermes.upkeep.backup_manifest import BackupError, Manifest
 from hermes.upkeep.restore import ConfigFate, Restored, restore
 from hermes.upkeep.seal import Seal
+from hermes.upkeep.store_archive import UnsealedError, unpack
 from tests.storage.older import make_older
 from tests.storage.samples import append, message
 

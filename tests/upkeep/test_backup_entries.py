@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hermes.config.home import Home, prepare
-from hermes.upkeep.archive import unpack
 from hermes.upkeep.backup import why_left_out
-from hermes.upkeep.manifest import ArchiveEntry, BackupError, EntryKind, LeftOutReason, Manifest, points_inside
+from hermes.upkeep.backup_manifest import ArchiveEntry, BackupError, EntryKind, LeftOutReason, Manifest, points_inside
+from hermes.upkeep.store_archive import unpack
 from tests.upkeep.test_backup import a_home, back_up, names_in, put_back, quiet, speaks_of
 
 

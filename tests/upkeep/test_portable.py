@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import Seq, SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import BadRecord, LogEntry, Record
+from hermes.domain.turn.message import EncodedMessage
 from hermes.upkeep import portable
 from hermes.upkeep.portable import Exported, from_lines, read_export, to_lines
 from tests.storage.samples import message

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.upkeep.manifest import LeftOut, LeftOutReason, Manifest
+from hermes.upkeep.backup_manifest import LeftOut, LeftOutReason, Manifest
 from hermes.upkeep.next_step import NextStep, StepCode, next_steps
 from hermes.upkeep.restore import LiveProcessesError, Restored
 from tests.processes.stage import ProcessFixture, alive

@@ -16,8 +16,7 @@ from typing import TypeAlias
 from loguru import logger
 
 from hermes.actors.delivery.attempt import DeliveryAttempt
-from hermes.actors.delivery.lane import MAX_MOVES, Lane, Live, is_hopeless, oldest_problem, pause_s
-from hermes.actors.delivery.protocol import (
+from hermes.actors.delivery.delivery_protocol import (
     AttemptDone,
     Chat,
     ContinueLane,
@@ -28,6 +27,7 @@ from hermes.actors.delivery.protocol import (
     Load,
     ShowTyping,
 )
+from hermes.actors.delivery.lane import MAX_MOVES, Lane, Live, is_hopeless, oldest_problem, pause_s
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.journaled import JournaledActor, LoadState
 from hermes.domain.errors import DeliveryError, HermesError

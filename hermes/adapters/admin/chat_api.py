@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Literal, TypeAlias
 
 from aiohttp import web
+from msgspec import Meta
 
 from hermes.adapters.chat.services import ChatServices
 from hermes.adapters.http import parameter, presentation
+from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText, Text
 from hermes.adapters.http.service import Service, json_response
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.access.role import Role
-from hermes.domain.errors import BadInputError, UnknownSessionError
+from hermes.domain.errors import UnknownSessionError
 
-_MAX_PATH = 4096
-_MAX_TEXT = 100_000
-PAIRED_ROLES = (Role.GUEST, Role.USER)  # admins are set in the configuration
+PairableRole: TypeAlias = Literal["guest", "user"]  # admins are set in the configuration
+Name: TypeAlias = Annotated[FilledText, Meta(max_length=200)]
+OptionalName: TypeAlias = Annotated[Text, Meta(max_length=200)] | None
+
+
+class PairingApproval(Fields):
+    platform: Name
+    code: Name
+    role: PairableRole | None = None
+
+
+class PairedUser(Fields):
+    platform: Name
+    user: Name
+
+
+class PairedRole(PairedUser):
+    role: PairableRole
+
+
+class PostBody(Fields):
+    id: Name
+    text: Annotated[FilledText, Meta(max_length=100_000)]
+    platform: OptionalName = None
+    chat: OptionalName = None
+    thread: OptionalName = None
+
+
+class WorkdirBody(Fields):
+    path: Annotated[AbsolutePath, Meta(max_length=4096)]
 
 
 class ChatApi:
@@ -54,31 +83,26 @@ class ChatApi:
         return json_response({"pending": pending, "approved": approved, "locked_until": locked})
 
     async def approve(self, request: web.Request) -> web.Response:
-        body = await self._service.read_fields(request)
-        platform, code = self._chat_services.check(_text(body, "platform")), _text(body, "code")
-        approved = await self._chat_services.pairing.approve(platform, code, _role(body.get("role", Role.GUEST)))
+        asked = await self._service.read_optional(request, PairingApproval)
+        platform = self._chat_services.check(asked.platform)
+        approved = await self._chat_services.pairing.approve(platform, asked.code, Role(asked.role or Role.GUEST))
         return json_response({"approved": presentation.plain(approved)})
 
     async def set_role(self, request: web.Request) -> web.Response:
-        body = await self._service.read_fields(request)
-        platform, user, role = _text(body, "platform"), _text(body, "user"), _role(body.get("role"))
-        return json_response(
-            {"approved": presentation.plain(await self._chat_services.pairing.set_role(platform, user, role))}
-        )
+        asked = await self._service.read_optional(request, PairedRole)
+        approved = await self._chat_services.pairing.set_role(asked.platform, asked.user, Role(asked.role))
+        return json_response({"approved": presentation.plain(approved)})
 
     async def revoke(self, request: web.Request) -> web.Response:
-        body = await self._service.read_fields(request)
-        platform, user = _text(body, "platform"), _text(body, "user")
-        left_home = await self._chat_services.revoke(platform, user)
-        return json_response({"revoked": {"platform": platform, "user": user, "left_home": left_home}})
+        asked = await self._service.read_optional(request, PairedUser)
+        left_home = await self._chat_services.revoke(asked.platform, asked.user)
+        return json_response({"revoked": {"platform": asked.platform, "user": asked.user, "left_home": left_home}})
 
     async def post(self, request: web.Request) -> web.Response:
-        body = await self._service.read_fields(request)
-        name, text = _text(body, "id"), _text(body, "text", most=_MAX_TEXT)
-        platform, chat, thread = (_text(body, field, least=0) for field in ("platform", "chat", "thread"))
-        place = await self._chat_services.address(platform, chat, thread)
-        await self._chat_services.post(name, place, text)
-        return json_response({"id": name, "place": presentation.plain(place)}, status=202)
+        asked = await self._service.read_optional(request, PostBody)
+        place = await self._chat_services.address(asked.platform or "", asked.chat or "", asked.thread or "")
+        await self._chat_services.post(asked.id, place, asked.text)
+        return json_response({"id": asked.id, "place": presentation.plain(place)}, status=202)
 
     async def progress(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
@@ -86,9 +110,7 @@ class ChatApi:
 
     async def workdir(self, request: web.Request) -> web.Response:
         """Set the directory of a session that may not exist yet. A conversation that has one keeps it."""
-        path = _text(await self._service.read_fields(request), "path", most=_MAX_PATH)
-        if not path.startswith("/"):
-            raise BadInputError("path must be absolute.", param="path")
+        path = (await self._service.read_optional(request, WorkdirBody)).path
         if self._workdirs is None:
             raise web.HTTPNotFound
         session = parameter.session_in_path(request)
@@ -98,17 +120,3 @@ class ChatApi:
         except UnknownSessionError:
             root = session
         return json_response({"path": await asyncio.to_thread(self._workdirs.choose, root, path)})
-
-
-def _role(value: object) -> Role:
-    role = next((role for role in PAIRED_ROLES if role == value), None)
-    if role is None:
-        raise BadInputError(f"role must be one of {', '.join(PAIRED_ROLES)}.", param="role")
-    return role
-
-
-def _text(body: dict[str, Any], field: str, *, least: int = 1, most: int = 200) -> str:
-    value = body.get(field, "")
-    if not isinstance(value, str) or not least <= len(value) <= most or "\0" in value:
-        raise BadInputError(f"{field} must be a text of {least} to {most} characters.", param=field)
-    return value

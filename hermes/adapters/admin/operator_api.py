@@ -9,23 +9,26 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 from aiohttp import web
 from loguru import logger
+from msgspec import Meta
 
 from hermes.adapters.admin.chat_api import ChatApi
+from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
+from hermes.adapters.admin.live_api import LiveApi
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, open_stream
-from hermes.adapters.http.field import short_text
 from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.openapi.operations import OPERATIONS
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi, SessionQuery
-from hermes.domain.errors import BadInputError, StorageError
+from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
 from hermes.ports.hub import Subscription
@@ -35,11 +38,34 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
 Change = Callable[[SessionId, str], Awaitable[Session]]
-_MAX_REASON = 500
 _TRACED = 20  # messages
-_MAX_TITLE = 200
-_HITS = 20
 _PREVIEW = 200  # characters
+_REASON = "requested by the operator"
+
+
+class ReasonBody(Fields):
+    reason: Annotated[FilledText, Meta(max_length=500)] | None = None
+
+
+class DaemonStopBody(ReasonBody):
+    restart: bool | None = None
+
+
+class TurnStopBody(ReasonBody):
+    turn_id: str | None = None
+
+
+class PruneBody(Fields):
+    older_than_s: Annotated[float, Meta(gt=0)]
+    dry_run: bool | None = None
+
+
+class PathBody(Fields):
+    path: AbsolutePath
+
+
+class ImportBody(PathBody):
+    trust: bool | None = None
 
 
 @web.middleware
@@ -51,8 +77,11 @@ async def point_to_the_list(request: web.Request, handler: Handler) -> web.Strea
 
 
 class OperatorApi:
-    def __init__(self, service: Service, keys: KeyApi, chat: ChatApi | None = None) -> None:
+    def __init__(
+        self, service: Service, keys: KeyApi, chat: ChatApi | None = None, dashboard: DashboardApi | None = None
+    ) -> None:
         self._service = service
+        self._dashboard = dashboard
         self._keys = keys
         self._chat = chat
         self._sessions = SessionApi(service)
@@ -76,18 +105,17 @@ class OperatorApi:
                 web.post("/sessions/prune", self.prune),
                 'Delete unused conversations; {"older_than_s": 7776000, "dry_run": false}',
             ),
-            (web.get("/search", self.search), "Search all messages; ?q=TEXT, ?limit=N, ?since=SECONDS"),
-            (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
+            (
+                web.get("/sessions/{id}", self.session),
+                "One session, why it is in its state, the end of its messages; ?tail=N",
+            ),
             (web.delete("/sessions/{id}", self._sessions.erase), "Erase a session and its messages"),
-            (web.get("/sessions/{id}/why", self.why), "Explain the state of a session"),
-            (web.post("/sessions/{id}/title", self.rename), 'Set its title; {"title": ...}'),
             (web.post("/sessions/{id}/stop", self.stop_turn), 'Stop its running turn, or the turn "turn_id"'),
             (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message starts a new one"),
             (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
             (web.post("/sessions/{id}/resume", change(sessions.resume)), "Resume a suspended session"),
             (web.get("/trace/{id}", self.trace), "Trace a message, or a session's last messages; ?limit=N"),
             (web.get("/processes", self.processes), "Background processes; of one session with ?session=ID"),
-            (web.post("/processes/{id}/kill", self.kill), "Kill a process and everything it started"),
             (
                 web.get("/dead-letters", self.dead_letters),
                 "Messages that crashed their session or could not be delivered",
@@ -102,7 +130,9 @@ class OperatorApi:
                 'Import an export of sessions; {"path": "/absolute", "trust": false}',
             ),
             (web.get("/store/verify", self.verify), "Verify the store"),
+            *LiveApi(self._service).table(),
             *self._keys.table(),
+            *(self._dashboard.table() if self._dashboard is not None else ()),
             *(self._chat.table() if self._chat is not None else ()),
         ]
 
@@ -139,10 +169,8 @@ class OperatorApi:
         return said[0][:_PREVIEW] if said else ""
 
     async def stop(self, request: web.Request) -> web.Response:
-        body = await self._object(request)
-        reason, restart = _reason_in(body), body.get("restart", False)
-        if not isinstance(restart, bool):
-            raise BadInputError("restart must be true or false.", param="restart")
+        asked = await self._service.read_optional(request, DaemonStopBody)
+        reason, restart = asked.reason or _REASON, bool(asked.restart)
         if restart:
             await self._service.operations.request_restart(reason)
         else:
@@ -166,51 +194,25 @@ class OperatorApi:
         stored = await self._service.sessions.messages(session, None, limit, exact=True) if limit else []
         return json_response({**presentation.view(view), "transcript": presentation.transcript(stored)})
 
-    async def why(self, request: web.Request) -> web.Response:
-        exact = parameter.is_set(parameter.query(request, SessionQuery).exact)
-        view = await self._service.view(parameter.session_in_path(request), exact=exact)
-        return json_response({"session_id": remember_session(request, view.session.id), "why": view.why})
-
     async def stop_turn(self, request: web.Request) -> web.Response:
-        body = await self._object(request)
-        turn = body.get("turn_id")
-        if turn is not None and not isinstance(turn, str):
-            raise BadInputError("turn_id must be the id of a turn.", param="turn_id")
+        asked = await self._service.read_optional(request, TurnStopBody)
+        turn = TurnId(asked.turn_id) if asked.turn_id else None
         session = await self._service.sessions.stop_turn(
-            parameter.session_in_path(request), _reason_in(body), TurnId(turn) if turn else None
+            parameter.session_in_path(request), asked.reason or _REASON, turn
         )
         remember_session(request, session.id)
         return json_response({"session": presentation.session(session)})
-
-    async def rename(self, request: web.Request) -> web.Response:
-        title = short_text((await self._object(request)).get("title"), "title", most=_MAX_TITLE)
-        session = await self._service.sessions.prefer(
-            parameter.session_in_path(request), "title", title, "the operator set the title"
-        )
-        remember_session(request, session.id)
-        return json_response({"session": presentation.session(session)})
-
-    async def search(self, request: web.Request) -> web.Response:
-        limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES) or _HITS
-        query = short_text(request.query.get("q"), "q", most=_MAX_REASON)
-        since = _seconds(request.query.get("since"))
-        return json_response(
-            presentation.findings(await self._service.operations.search(query, limit=limit, since=since))
-        )
 
     async def prune(self, request: web.Request) -> web.Response:
-        body = await self._object(request)
-        older_than_s, dry_run = body.get("older_than_s"), body.get("dry_run", False)
-        if not isinstance(older_than_s, int | float) or isinstance(older_than_s, bool) or not older_than_s > 0:
-            raise BadInputError("older_than_s must be a number of seconds.", param="older_than_s")
-        if not isinstance(dry_run, bool):
-            raise BadInputError("dry_run must be true or false.", param="dry_run")
-        pruned = await self._service.operations.prune(older_than_s, dry_run=dry_run)
+        asked = await self._service.read_optional(request, PruneBody)
+        dry_run = bool(asked.dry_run)
+        pruned = await self._service.operations.prune(asked.older_than_s, dry_run=dry_run)
         return json_response({"sessions": pruned, "dry_run": dry_run})
 
     def _changing(self, change: Change) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
-            session = await change(parameter.session_in_path(request), await self._reason(request))
+            asked = await self._service.read_optional(request, ReasonBody)
+            session = await change(parameter.session_in_path(request), asked.reason or _REASON)
             remember_session(request, session.id)
             return json_response({"session": presentation.session(session)})
 
@@ -231,11 +233,6 @@ class OperatorApi:
             head = (await self._service.sessions.view(session)).session
             listed = await self._service.processes.listed(remember_session(request, head.id))
         return json_response({"processes": [self._service.shown_process(view) for view in listed]})
-
-    async def kill(self, request: web.Request) -> web.Response:
-        view = await self._service.processes.kill(request.match_info["id"], "requested by the operator")
-        logger.info("process {}: killed by the operator", view.id)
-        return json_response({"process": self._service.shown_process(view)})
 
     # ------------------------------------------------------------ dead letters
 
@@ -260,7 +257,7 @@ class OperatorApi:
         return json_response(presentation.plain(await self._service.operations.store_stats()))
 
     async def backup(self, request: web.Request) -> web.Response:
-        path = _path_in(await self._object(request))
+        path = (await self._service.read_optional(request, PathBody)).path
         try:
             await self._service.operations.backup(Path(path))
         except StorageError as error:  # about the given path; the store itself works
@@ -269,11 +266,9 @@ class OperatorApi:
         return json_response({"path": path})
 
     async def take_in(self, request: web.Request) -> web.Response:
-        body = await self._object(request)
-        trust = body.get("trust", False)
-        if not isinstance(trust, bool):
-            raise BadInputError("trust must be true or false.", param="trust")
-        return json_response(dict(await self._service.operations.take_in(Path(_path_in(body)), trust=trust)))
+        asked = await self._service.read_optional(request, ImportBody)
+        report = await self._service.operations.take_in(Path(asked.path), trust=bool(asked.trust))
+        return json_response(dict(report))
 
     async def verify(self, _request: web.Request) -> web.Response:
         return json_response({"problems": await self._service.operations.verify()})
@@ -303,36 +298,3 @@ class OperatorApi:
                 return
             data = {**presentation.plain(event), "at": self._service.clock()}
             await stream.send(data, event=presentation.event_name(event))
-
-    # ------------------------------------------------------------ bodies
-
-    async def _reason(self, request: web.Request) -> str:
-        return _reason_in(await self._object(request))
-
-    async def _object(self, request: web.Request) -> dict[str, Any]:
-        """Return the body, which is optional."""
-        body = await self._service.read_json(request) if request.can_read_body else {}
-        if not isinstance(body, dict):
-            raise BadInputError("The body must be a JSON object.")
-        return body
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        raise BadInputError("since must be a time in seconds.", param="since") from None
-
-
-def _reason_in(body: dict[str, Any]) -> str:
-    reason = body.get("reason", "requested by the operator")
-    if not isinstance(reason, str) or not 0 < len(reason) <= _MAX_REASON or "\0" in reason:
-        raise BadInputError(f"reason must be a text of 1 to {_MAX_REASON} characters.", param="reason")
-    return reason
-
-
-def _path_in(body: dict[str, Any]) -> str:
-    path = body.get("path")
-    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
-        raise BadInputError("path must be absolute.", param="path")
-    return path

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hermes.adapters.admin.chat_api import ChatApi
+from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
 from hermes.adapters.admin.owner_check import OwnerCheck
@@ -23,17 +24,7 @@ from hermes.config.admin_token import create_token, token_file
 from hermes.config.log import redact
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.errors import AlreadyRunningError, HomeError
-from hermes.domain.ids import TurnId
-from hermes.media.file_shelf import FileShelf
-from hermes.media.input_part import InputParts
-from hermes.ports.given import Clock
-from hermes.ports.hub import Hub
-from hermes.ports.operations import Operations
-from hermes.ports.processes import ProcessList
-from hermes.ports.provider_proxy import ProviderProxy
-from hermes.ports.search import Search
-from hermes.ports.sessions import Sessions
-from hermes.services.commands.service import CommandService
+from hermes.domain.values import replace
 from hermes.services.keys import KeyService
 
 _BACKLOG = 64
@@ -45,38 +36,19 @@ class AdminServer:
     def __init__(
         self,
         socket_path: Path,
-        *,
-        sessions: Sessions,
-        commands: CommandService,
-        hub: Hub,
-        operations: Operations,
-        processes: ProcessList,
-        new_turn_id: Callable[[], TurnId],
-        clock: Clock,
+        service: Service,
         keys: KeyService,
-        search: Search | None = None,
-        files: FileShelf | None = None,
-        inputs: InputParts | None = None,
-        provider: ProviderProxy | None = None,
+        *,
         chat_services: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
+        login_code: Callable[[], str] | None = None,
     ) -> None:
         self._path = socket_path
-        self._sessions = sessions
-        self._commands = commands
-        self._hub = hub
-        self._operations = operations
-        self._processes = processes
-        self._new_turn_id = new_turn_id
-        self._clock = clock
-        self._search = search
-        self._files = files
-        self._inputs = inputs
-        self._provider = provider
+        self._service = replace(service, lifetime=Lifetime(), platform="cli")
         self._keys = keys
         self._chat_services = chat_services
         self._workdirs = workdirs
-        self._lifetime: Lifetime | None = None
+        self._login_code = login_code
         self._listener: Listener | None = None
 
     async def start(self) -> None:
@@ -87,27 +59,13 @@ class AdminServer:
         )  # clients read it once they are connected
         redact(token)
         owner = OwnerCheck(token)
-        self._lifetime = Lifetime()
-        service = Service(
-            sessions=self._sessions,
-            commands=self._commands,
-            hub=self._hub,
-            operations=self._operations,
-            processes=self._processes,
-            new_turn_id=self._new_turn_id,
-            clock=self._clock,
-            lifetime=self._lifetime,
-            platform="cli",
-            search=self._search,
-            files=self._files,
-            inputs=self._inputs,
-            provider=self._provider,
-        )
+        service = self._service
         chat = None if self._chat_services is None else ChatApi(service, self._chat_services, self._workdirs)
-        routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]
+        own = OperatorApi(service, KeyApi(service, self._keys), chat, DashboardApi(service, self._login_code))
+        routes = [*own.routes(), *api_routes(service)]
         self._listener = Listener(
             application(routes, owner.check, point_to_the_list),
-            self._lifetime,
+            service.lifetime,
             door=owner,
             header_timeout_s=_HEADER_TIMEOUT_S,
             stall_timeout_s=_STALL_TIMEOUT_S,

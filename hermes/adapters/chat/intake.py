@@ -23,11 +23,11 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import BusyError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.media.reference import user_message
-from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Seen, Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Seen, Submission
 from hermes.domain.values import replace
 from hermes.ports.chat import Abilities, ChatIntake, Foreign, ForeignKind, Inbound, Outbox
 from hermes.ports.given import Clock

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from hermes.domain.errors import BadInputError
+from hermes.domain.access import home_channel
+from hermes.domain.errors import AlreadySeenError, BadInputError, RefusedError, UnknownSessionError
+from hermes.domain.ids import SessionKey
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage
+from hermes.domain.session.protocol import NotePost
 from hermes.domain.source import Place
+from hermes.domain.text.fence import fenced
 from hermes.domain.values import dataclass
 from hermes.ports.chat import Outbox
 from hermes.ports.given import Clock
+from hermes.ports.sessions import Sessions
 from hermes.services.home import HomeService
 from hermes.services.pairing import PairingService
+from hermes.system import random_id
 
+_KINDS = ("dm", "group", "channel", "thread")
+_MAX_SHOWN = 2000  # characters of a post that the model sees
 POST = "send:"  # prefix of the outbox ids of posts
 
 
@@ -25,6 +33,8 @@ class ChatServices:
     homes: HomeService
     outbox: Outbox
     clock: Clock
+    sessions: Sessions
+    new_marker: Callable[[], str] = random_id.new_marker
 
     def check(self, platform: str) -> str:
         if platform not in self.platforms:
@@ -55,9 +65,31 @@ class ChatServices:
         return self.check(platform)
 
     async def post(self, name: str, place: Place, text: str) -> None:
-        """Enqueue a post. Posting twice under one name sends one message."""
+        """Enqueue a post. Posting twice under one name sends one message.
+
+        The open session of that chat takes it, so that the agent knows of it. Without one, the chat only gets it.
+        """
         outgoing = OutboxMessage(id=f"{POST}{name}", kind=OutboxKind.NOTICE, place=place, text=text, at=self.clock())
+        wish = NotePost(outgoing=outgoing, shown=fenced(text, self.new_marker(), max_chars=_MAX_SHOWN))
+        for key in await self._keys(place):
+            if (session := await self.sessions.bound(key)) is None:
+                continue
+            try:
+                await self.sessions.post((await self.sessions.conversation(session)).id, wish)
+            except AlreadySeenError:
+                return
+            except (RefusedError, UnknownSessionError):  # it has ended
+                continue
+            return
         await self.outbox.enqueue(outgoing)
+
+    async def _keys(self, place: Place) -> list[SessionKey]:
+        """Return the keys that conversations in a place can have. In a group each person can have an own one."""
+        home = await self.sessions.fact(home_channel.fact_of(place.platform))
+        own = home_channel.key_in(home) if home_channel.decode(place.platform, home) == place else None
+        where = f"{place.chat}:{place.thread}" if place.thread else place.chat
+        shared = (SessionKey(f"agent:main:{place.platform}:{kind}:{where}") for kind in _KINDS)
+        return [*([own] if own is not None else []), *shared]
 
     async def progress(self, name: str) -> dict[str, Any]:
         found = await self.outbox.progress(f"{POST}{name}")

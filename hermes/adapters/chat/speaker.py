@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hermes.domain.fence import fenced
 from hermes.domain.source import ChatContext
+from hermes.domain.text.fence import fenced
 from hermes.domain.values import replace
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
 

@@ -39,6 +39,8 @@ async def read(request: web.Request, *, limit_bytes: int, timeout_s: float) -> b
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise refusal(501, "unsupported_transfer_encoding", "The only Transfer-Encoding is chunked.", close=True)
     try:
+        if request.content.is_eof():  # it has arrived, so no timer is needed
+            return await _read(request, limit_bytes)
         async with asyncio.timeout(timeout_s):
             return await _read(request, limit_bytes)
     except TimeoutError:
@@ -114,6 +116,8 @@ def _brackets_beyond_depth(body: bytes) -> bytes:
 
     Uses whole-body operations that run in C: a Python loop over 8 MiB would block the event loop for a second.
     """
+    if len(body) <= MAX_VALUES and body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return b""  # the usual case: too few for more
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if unescaped.count(b'"') > 2 * MAX_VALUES:
         _refuse(f"The body has more than {MAX_VALUES:,} strings.")

@@ -7,7 +7,7 @@ from typing import Final
 
 from hermes.domain.access.api_key import ApiKey
 from hermes.domain.read.views import SessionView
-from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureCause, FailureKind
 from hermes.domain.values import replace
 
 CALLER: ContextVar[ApiKey | None] = ContextVar("caller")  # None: the owner; unset: no access

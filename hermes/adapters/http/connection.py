@@ -89,10 +89,10 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not self._busy and self._head_timer is None:
-            self._await_head()
         heads, taken = self._request_count, self._body.total_bytes
         super().data_received(data)
+        if not self._busy and self._head_timer is None and self._request_count == heads:
+            self._await_head()
         if not data:  # the base class processes data that it held back
             return
         if self._request_count > heads and self._messages:

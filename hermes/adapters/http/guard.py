@@ -20,6 +20,7 @@ from loguru import logger
 from hermes.adapters.http import parameter, stream_token
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.key_scope import KEY
+from hermes.adapters.http.pages import Pages
 from hermes.adapters.http.problem import Problem, ProblemError, refusal
 from hermes.domain.access.api_key import ApiKey, KeyState
 from hermes.ports.given import Clock
@@ -65,16 +66,23 @@ class RequestGuard:
         allowed_hosts: Iterable[str],
         cors_origins: Iterable[str],
         clock: Clock,
+        pages: Pages | None = None,
     ) -> None:
+        self._pages = pages
         self._keys = keys
         self._key = key
         self._clock = clock
+        self._authorization = f"Bearer {key}"  # as most clients send it
         self._key_hash = hashlib.sha256(key.encode()).digest()
         self._hosts = {_bare(name) for name in (host, *allowed_hosts)}
         self.cors_origins = frozenset(cors_origins)
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._pages is not None and self._pages.owns(request.path):
+            await self._pages.prepare(request)
+            self._check_host(request)
+            return await self._pages.admit(request, handler)
         is_open = request.path in OPEN_PATHS or request.path == WELCOME_PATH
         if not is_open:
             self._check_host(request)
@@ -106,7 +114,10 @@ class RequestGuard:
         """Check the owner's key or a named key. A named key is stored in the request."""
         if await self._check_token(request):
             return
-        scheme, _, given = (parameter.header(request, "Authorization") or "").partition(" ")
+        authorization = parameter.header(request, "Authorization") or ""
+        if authorization.isascii() and hmac.compare_digest(authorization, self._authorization):
+            return
+        scheme, _, given = authorization.partition(" ")
         given = given.strip()
         if scheme.lower() != "bearer" or not given:
             raise _unauthorized("invalid_api_key", _SEND_THE_KEY)

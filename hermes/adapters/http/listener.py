@@ -47,17 +47,40 @@ class Lifetime:
         _resolve(self.over)
 
 
-async def until(work: Coroutine[Any, Any, T], *ends: asyncio.Future[None]) -> T | None:
-    """Run the work until one of the futures is done. Returns its result, or None if it was cancelled."""
-    task = asyncio.create_task(work)
-    try:
-        futures: list[asyncio.Future[Any]] = [task, *ends]
-        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        if not task.done():
+async def until(work: Coroutine[Any, Any, T], *ends: asyncio.Future[Any]) -> T | None:
+    """Run the work until one of the futures is done. Returns its result, or None if it was cancelled.
+
+    The work runs in the caller's task: a task of its own would cost more than many an answer.
+    """
+    if any(future.done() for future in ends):
+        work.close()
+        return None
+    task = asyncio.current_task()
+    assert task is not None
+    running, ended = True, False
+
+    def end(_: asyncio.Future[Any]) -> None:
+        nonlocal ended
+        if running and not ended:
+            ended = True
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+
+    for future in ends:
+        future.add_done_callback(end)
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        if ended and task.uncancel() == 0:
+            return None
+        raise
+    else:
+        if ended:  # the work finished nevertheless
+            task.uncancel()
+        return result
+    finally:
+        running = False
+        for future in ends:
+            future.remove_done_callback(end)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

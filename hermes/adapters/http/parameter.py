@@ -58,7 +58,9 @@ def idempotency_key(request: web.Request) -> str | None:
 
 
 def flag(request: web.Request, name: str) -> bool:
-    text = header(request, name) or "0"
+    text = header(request, name)
+    if text is None:
+        return False
     if text not in get_args(Flag):
         raise BadInputError(f"{name} must be one of {', '.join(get_args(Flag))}.", param=name, code="invalid_header")
     return text in ("1", "true")

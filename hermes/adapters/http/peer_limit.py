@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from loguru import logger
 
-LOOPBACK_CONNECTIONS: Final = 1000  # defaults per address
+LOOPBACK_CONNECTIONS: Final = 1500  # defaults per address
 PEER_CONNECTIONS: Final = 64
 RETRY_AFTER_S: Final = 1
 SILENCE_S: Final = 1.0  # a connection without a request so far counts as idle after this
@@ -94,6 +94,8 @@ class PeerLimit:
         self._places: dict[str, _Place] = {}
         self._counts: Counter[tuple[Pool, str]] = Counter()
         self._totals: Counter[Pool] = Counter()
+        # Connections without a request, longest idle first: of an address and of all (None), used ones and new ones.
+        self._idle: dict[tuple[Pool, str | None, bool], dict[str, None]] = {}
         self._numbers = itertools.count()
         self._quiet_until = 0.0
 
@@ -109,45 +111,59 @@ class PeerLimit:
             self._complain(peer)
             return None
         name = str(next(self._numbers))
-        self._places[name] = _Place(peer=peer, transport=transport, pool=pool, since=self._clock())
+        place = self._places[name] = _Place(peer=peer, transport=transport, pool=pool, since=self._clock())
         self._count(pool, peer, 1)
+        self._rest(name, place)
         return name
 
     def release(self, name: str) -> None:
         if (place := self._places.pop(name, None)) is not None:
+            self._wake(name, place)
             self._count(place.pool, place.peer, -1)
 
     def begin(self, name: str) -> bool:
         place = self._places.get(name)
         if place is None:
             return True
-        if place.pool is Pool.OVERFLOW and not self._move(place, Pool.STRANGER):
+        if place.pool is Pool.OVERFLOW and not self._has_room(place, Pool.STRANGER):
             return False
+        self._wake(name, place)
+        if place.pool is Pool.OVERFLOW:
+            self._move(place, Pool.STRANGER)
         place.busy = place.used = True
         return True
 
     def end(self, name: str) -> None:
         if (place := self._places.get(name)) is not None:
-            place.busy, place.since = False, self._clock()
             if place.pool is Pool.FOLLOWER:
-                self._move(place, Pool.KNOWN, forced=True)
+                self._move(place, Pool.KNOWN)
+            place.busy, place.since = False, self._clock()
+            self._rest(name, place)
 
     def set_known(self, name: str) -> bool:
         place = self._places.get(name)
-        return place is None or place.pool is not Pool.STRANGER or self._move(place, Pool.KNOWN)
+        return place is None or place.pool is not Pool.STRANGER or self._try_to_move(place, Pool.KNOWN)
 
     def set_following(self, name: str) -> bool:
         place = self._places.get(name)
-        return place is None or self._move(place, Pool.FOLLOWER)
+        return place is None or self._try_to_move(place, Pool.FOLLOWER)
 
-    def _move(self, place: _Place, pool: Pool, *, forced: bool = False) -> bool:
-        if not forced and not self._make_room(place.peer, pool):
-            self._complain(place.peer)
-            return False
+    def _try_to_move(self, place: _Place, pool: Pool) -> bool:
+        if has_room := self._has_room(place, pool):
+            self._move(place, pool)
+        return has_room
+
+    def _has_room(self, place: _Place, pool: Pool) -> bool:
+        if self._make_room(place.peer, pool):
+            return True
+        self._complain(place.peer)
+        return False
+
+    def _move(self, place: _Place, pool: Pool) -> None:
+        """Move a busy connection: an idle one would have to move among the idle ones, too."""
         self._count(place.pool, place.peer, -1)
         self._count(pool, place.peer, 1)
         place.pool = pool
-        return True
 
     def _make_room(self, peer: str, pool: Pool, *, asked: bool = True) -> bool:
         """Return whether there is a place. `asked`: it has sent a request; only then an idle key holder gives way."""
@@ -161,16 +177,17 @@ class PeerLimit:
         return True
 
     def _evict(self, pool: Pool, peer: str | None = None) -> bool:
-        """Close the connection that is idle for the longest time. False: there is none."""
-        now = self._clock()
-        idle = [
-            (place.since, name)
-            for name, place in self._places.items()
-            if place.pool is pool
-            and not place.busy
-            and peer in (None, place.peer)
-            and (place.used or now - place.since >= SILENCE_S)
-        ]
+        """Close the connection that is idle for the longest time. False: there is none.
+
+        It looks at two of them only: an overload asks this for every connection.
+        """
+        silent_since = self._clock() - SILENCE_S
+        idle = []
+        for used in (True, False):
+            for name in self._idle.get((pool, peer, used), ()):
+                if used or self._places[name].since <= silent_since:
+                    idle.append((self._places[name].since, name))
+                break
         if not idle:
             return False
         _, name = min(idle)
@@ -178,6 +195,20 @@ class PeerLimit:
         self.release(name)
         transport.close()
         return True
+
+    def _rest(self, name: str, place: _Place) -> None:
+        """Enter a connection among the idle ones, as the last one."""
+        for peer in (place.peer, None):
+            self._idle.setdefault((place.pool, peer, place.used), {})[name] = None
+
+    def _wake(self, name: str, place: _Place) -> None:
+        """Remove a connection from the idle ones, if it is one."""
+        for peer in (place.peer, None):
+            key = (place.pool, peer, place.used)
+            if (idle := self._idle.get(key)) is not None:
+                idle.pop(name, None)
+                if not idle:
+                    del self._idle[key]
 
     def _count(self, pool: Pool, peer: str, change: int) -> None:
         self._totals[pool] += change

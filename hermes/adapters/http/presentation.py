@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes.domain.read.trace import TraceLine
     from hermes.domain.read.views import SessionView, StoredMessage
     from hermes.domain.session.state import Session, Turn
-    from hermes.ports.search import Findings
+    from hermes.ports.search import Found, IndexProgress
 
 JsonObject = dict[str, Any]
 
@@ -55,6 +55,7 @@ def session(session: Session) -> JsonObject:
         "messages": session.messages,
         "turns": session.turns,
         "usage": plain(session.usage),
+        "context_tokens": session.context_tokens,
         "last_failure": plain(shown_failure(session.last_failure)) if session.last_failure else None,
     }
 
@@ -90,12 +91,12 @@ def running(session: Session, preview: str) -> JsonObject:
     }
 
 
-def findings(found: Findings) -> JsonObject:
-    hits = [
-        {"session_id": hit.session, "seq": hit.seq, "at": hit.at, "role": hit.role, "snippet": hit.snippet}
-        for hit in found.hits
-    ]
-    return {"hits": hits, "indexed_percent": 100 if found.index is None else found.index.percent}
+def hit(hit: Found) -> JsonObject:
+    return {"session_id": hit.session, "seq": hit.seq, "at": hit.at, "role": hit.role, "snippet": hit.snippet}
+
+
+def findings(query: str, hits: list[JsonObject], index: IndexProgress | None) -> JsonObject:
+    return {"query": query, "hits": hits, "index": None if index is None else plain(index)}
 
 
 def waiting(turn: Turn) -> JsonObject:

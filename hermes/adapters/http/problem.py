@@ -30,7 +30,7 @@ from hermes.domain.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 
 

@@ -32,6 +32,7 @@ Text: TypeAlias = Annotated[str, Meta(pattern=_STORABLE)]
 FilledText: TypeAlias = Annotated[str, Meta(pattern=_STORABLE, min_length=1)]
 # Python's `$` also matches before a newline at the end; in JSON Schema it does not.
 SessionIdText: TypeAlias = Annotated[str, Meta(pattern=rf"^{SESSION_ID_PATTERN}$(?!\n)", description=_SESSION_ID)]
+AbsolutePath: TypeAlias = Annotated[str, Meta(pattern=r"^/[^\u0000]*$", description="an absolute path")]
 Flag: TypeAlias = Literal["0", "1", "false", "true"]
 Metadata: TypeAlias = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]],

@@ -6,6 +6,7 @@ The API and the admin socket mount the same handlers. Access control is in front
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
@@ -13,9 +14,9 @@ from aiohttp import web
 from hermes.adapters.http import body, presentation, problem
 from hermes.adapters.http.connection import connection_of, watch_heads
 from hermes.adapters.http.event_stream import STREAM, TURNSTILE, Turnstile
-from hermes.adapters.http.field import given
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.listener import Lifetime
+from hermes.adapters.http.pages import PROBLEM_PAGE
 from hermes.adapters.http.parameter import (
     COMPLETED_HEADER,
     ERROR_HEADER,
@@ -31,7 +32,7 @@ from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.views import SessionView
 from hermes.domain.source import Source
-from hermes.domain.submission import Receipt
+from hermes.domain.turn.submission import Receipt
 from hermes.domain.values import dataclass
 from hermes.media.file_shelf import FileShelf
 from hermes.media.input_part import InputParts
@@ -54,7 +55,6 @@ RECEIPT = web.RequestKey("receipt", Receipt)
 SESSION = web.RequestKey("session", str)
 
 _SAFETY_HEADERS = {
-    "Server": "hermes",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -71,7 +71,7 @@ class Service:
     processes: ProcessList
     new_turn_id: Callable[[], TurnId]
     clock: Clock
-    lifetime: Lifetime
+    lifetime: Lifetime = field(default_factory=Lifetime)
     platform: str = API_PLATFORM  # platform of sessions that start here
     model_name: str = "hermes"
     max_body_bytes: int = 8 * 2**20
@@ -115,10 +115,6 @@ class Service:
         """Return the body as a value of this type. A request without a body has no fields."""
         return decode(await self.read_json(request) if request.can_read_body else {}, kind)
 
-    async def read_fields(self, request: web.Request) -> dict[str, Any]:
-        """Return the fields of the optional body."""
-        return given(await self.read_json(request)) if request.can_read_body else {}
-
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
         """Return this conversation across compressions, but not a new one that followed it."""
         if not exact:
@@ -158,7 +154,7 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
             raise  # the client is gone
         found = problem.of_error(error)
         if STREAM not in request:
-            response = found.response()
+            response = request[PROBLEM_PAGE](found) if PROBLEM_PAGE in request else found.response()
             if RECEIPT in request:
                 response.headers.update({COMPLETED_HEADER: "false", ERROR_HEADER: found.code})
             return response
@@ -173,7 +169,9 @@ def remember_session(request: web.Request, session: SessionId) -> SessionId:
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(_SAFETY_HEADERS)
+    response.headers["Server"] = "hermes"
+    for name, value in _SAFETY_HEADERS.items():  # pages have their own
+        response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
     if session := request.get(SESSION):
         response.headers[SESSION_HEADER] = session

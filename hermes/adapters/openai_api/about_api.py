@@ -63,7 +63,8 @@ class AboutApi:
         return json_response({"status": "ok", "platform": "hermes-agent", "gateway_state": state, **shown})
 
     async def capabilities(self, _request: web.Request) -> web.Response:
-        passes_on = self._service.provider is not None
+        provider = self._service.provider
+        passes_on = provider is not None and provider.offered
         endpoints = {each.id: {"method": each.route.split()[0], "path": each.path} for each in OPERATIONS}
         return json_response(
             {
@@ -72,7 +73,7 @@ class AboutApi:
                 "version": self._service.operations.version(),
                 "model": self._service.model_name,
                 "auth": {"type": "bearer", "required": True},
-                "features": {**_FEATURES, "embeddings": passes_on, "audio": passes_on},
+                "features": {**_FEATURES, "embeddings": passes_on, "audio": passes_on, "images": passes_on},
                 "endpoints": endpoints,
             }
         )

@@ -27,8 +27,8 @@ from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, se
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import SessionId
-from hermes.domain.submission import Receipt, Submission
-from hermes.domain.usage import Usage
+from hermes.domain.turn.submission import Receipt, Submission
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import replace
 from hermes.services.commands.registry import Parsed
 from hermes.services.side_completion import SideCompletion
@@ -53,7 +53,7 @@ class Chat:
             return await self._command(request, chat, intake, command)
         if service.side is not None and intake.choice.is_open and is_side_request(chat.given):
             return await self._side(request, chat, intake.submission, service.side)
-        with closing(service.hub.subscribe(turn=intake.submission.turn)) as feed:
+        with closing(service.hub.subscribe(turn=intake.submission.turn, text=chat.stream)) as feed:
             receipt = _with_notices(await self._intake.submit(intake), chat, intake)
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
@@ -163,4 +163,4 @@ class Chat:
 
 def _with_notices(receipt: Receipt, chat: ChatTurn, intake: Intake) -> Receipt:
     notices = (receipt.notice, intake.ignored(receipt), chat.notice)
-    return replace(receipt, notice=" ".join(filter(None, notices)))
+    return replace(receipt, notice=" ".join(filter(None, notices))) if any(notices) else receipt

@@ -15,8 +15,8 @@ from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.turns.turn_wait import only_once
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.submission import Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
 from hermes.services.commands.registry import menu, parse
 
 _PATTERN = r"^/\w[\w-]{0,31}(@\w{1,64})?(\s[^\u0000]*)?$"

@@ -16,7 +16,7 @@ from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.domain.access.api_key import PLATFORM_PREFIX
 from hermes.domain.errors import HermesError
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.turn.submission import Receipt, Submission
 from hermes.domain.values import replace
 from hermes.services.commands.registry import Parsed, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused

@@ -9,9 +9,9 @@ from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.openai_api.turns import pending
 from hermes.domain.events import CallAsked, TurnAnswered
 from hermes.domain.ids import SessionId
-from hermes.domain.submission import Receipt
-from hermes.domain.tool_call import ClientCall
-from hermes.domain.usage import Usage
+from hermes.domain.turn.submission import Receipt
+from hermes.domain.turn.tool_call import ClientCall
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 

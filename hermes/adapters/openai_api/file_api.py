@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 from urllib.parse import quote
 
-from aiohttp import BodyPartReader, web
+from aiohttp import BodyPartReader, MultipartReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import UNSET, Meta, UnsetType
 
@@ -26,7 +26,9 @@ from hermes.media.file_shelf import FileShelf, ShelvedFile
 from hermes.media.store import FileTooLargeError, MediaError
 
 MAX_NAME = 255
-MAX_PURPOSE = 64
+Purpose = Literal["assistants", "batch", "evals", "fine-tune", "user_data", "vision"]
+_DEFAULT_PURPOSE: Final[Purpose] = "user_data"
+_MAX_PURPOSE = 64
 _UPLOAD_TIMEOUT_S = 300.0
 _PIECE_BYTES = 64 << 10
 _FORM_BYTES = 64 << 10  # besides the file
@@ -78,23 +80,24 @@ class FileApi:
         return json_response(self._object(stored))
 
     async def _stored(self, request: web.Request, shelf: FileShelf) -> ShelvedFile:
-        purpose = "user_data"
-        async for part in await request.multipart():
+        parts, purpose = await request.multipart(), None
+        async for part in parts:
             if not isinstance(part, BodyPartReader):
                 continue
             if part.name == "purpose":
-                purpose = (await _short_field(part)) or purpose
+                purpose = await _purpose(part)
             elif part.name == "file":
-                return await self._add(request, shelf, part, purpose)
+                return await self._add(request, shelf, _File(part, parts, purpose))
         raise BadInputError("The form has no part named file.", param="file", code="invalid_value")
 
-    async def _add(self, request: web.Request, shelf: FileShelf, part: BodyPartReader, purpose: str) -> ShelvedFile:
+    async def _add(self, request: web.Request, shelf: FileShelf, file: _File) -> ShelvedFile:
+        part = file.part
         name = " ".join((part.filename or "file").split())[:MAX_NAME].replace("\0", "")
         kind = part.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         media_type = kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"
         try:
             return await shelf.add(
-                self._service.owner(request), name, _pieces(part), purpose=purpose, media_type=media_type
+                self._service.owner(request), name, _pieces(part), purpose=file.purpose, media_type=media_type
             )
         except MediaError as error:
             status = 413 if isinstance(error, FileTooLargeError) else 507
@@ -160,13 +163,36 @@ async def _pieces(part: BodyPartReader) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _short_field(part: BodyPartReader) -> str:
+class _File:
+    """File of a form whose purpose comes before or after it."""
+
+    def __init__(self, part: BodyPartReader, rest: MultipartReader, purpose: Purpose | None) -> None:
+        self.part = part
+        self._rest = rest
+        self._purpose = purpose
+
+    async def purpose(self) -> str:
+        """Return the purpose. Reads the rest of the form if it did not come before the file."""
+        if self._purpose is not None:
+            return self._purpose
+        async for part in self._rest:
+            if isinstance(part, BodyPartReader) and part.name == "purpose":
+                return await _purpose(part)
+        return _DEFAULT_PURPOSE
+
+
+async def _purpose(part: BodyPartReader) -> Purpose:
     data = bytearray()
     async for piece in _pieces(part):
         data += piece
-        if len(data) > MAX_PURPOSE:
-            raise BadInputError(f"purpose has more than {MAX_PURPOSE} bytes.", param="purpose", code="invalid_value")
-    return data.decode("utf-8", "replace").replace("\0", "")
+        if len(data) > _MAX_PURPOSE:
+            break
+    for known in get_args(Purpose):
+        if data == known.encode():
+            return known  # type: ignore[no-any-return]
+    raise BadInputError(
+        f"purpose must be one of {', '.join(get_args(Purpose))}.", param="purpose", code="invalid_value"
+    )
 
 
 def _too_large(most: int) -> ProblemError:

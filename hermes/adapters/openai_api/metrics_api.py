@@ -87,6 +87,7 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
         ("hermes_uptime_seconds", "Time since the start", figures.uptime_s),
         ("hermes_memory_bytes", "Memory without shared pages", figures.memory_bytes),
         ("hermes_turns_running", "Turns in flight", figures.turns_running),
+        ("hermes_sessions_stored", "Sessions in the store, with ended ones", figures.sessions_stored),
         ("hermes_sessions_live", "Sessions in memory", figures.sessions_live),
         ("hermes_sessions_waiting", "Sessions that wait for a person", figures.sessions_waiting),
         ("hermes_outbox_messages", "Messages that are not delivered yet", figures.outbox),

@@ -13,15 +13,16 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, UnknownSessionError
 from hermes.domain.events import TurnOutcome
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.reader import Activity
 from hermes.domain.read.trace import TraceLine
 from hermes.domain.read.views import JournalPage, SessionView, StoredMessage, TurnRecord
+from hermes.domain.session.protocol import HandOver, NotePost
 from hermes.domain.session.state import Session
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Receipt, Seen, Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Seen, Submission
 from hermes.domain.values import replace
 from hermes.ports.sessions import Sessions
 
@@ -54,10 +55,10 @@ class OwnSessions(Sessions):
         if CALLER.get() is not None or session is None:
             return
         try:
-            live = (await self._inner.view(session)).session
+            platform = await self._inner.platform(session)
         except UnknownSessionError:
             return
-        if is_named_key(live.platform):
+        if is_named_key(platform):
             message = f"The session {session} belongs to another API key. Nothing was stored; choose another id."
             raise BadInputError(message, param="session_id", code="session_of_another_key")
 
@@ -112,6 +113,10 @@ class OwnSessions(Sessions):
         await self.check(session)
         return await self._inner.conversation(session)
 
+    async def platform(self, session: SessionId) -> str:
+        await self.check(session)
+        return await self._inner.platform(session)
+
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
         await self.check(session)
         return await self._inner.view(session, exact=exact)
@@ -154,6 +159,14 @@ class OwnSessions(Sessions):
     async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
         await self.check(session)
         return await self._inner.end(session, reason, by=by, who=who)
+
+    async def hand_over(self, session: SessionId, wish: HandOver) -> Session:
+        await self.check(session)
+        return await self._inner.hand_over(session, wish)
+
+    async def post(self, session: SessionId, wish: NotePost) -> Session:
+        await self.check(session)
+        return await self._inner.post(session, wish)
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
         await self.check(session)

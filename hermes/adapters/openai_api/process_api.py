@@ -62,7 +62,7 @@ class ProcessApi:
         return json_response({"id": name, **_shown(chunk)})
 
     async def kill(self, request: web.Request) -> web.Response:
-        view = await self._service.processes.kill(request.match_info["id"], "requested over the API")
+        view = await self._service.processes.kill(request.match_info["id"], "requested by the operator")
         logger.info("process {}: killed over the API", view.id)
         return json_response({"process": self._service.shown_process(view)})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import field
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from aiohttp import web
 from hermes.adapters.http.guard import RequestGuard
 from hermes.adapters.http.key_scope import KeyScope
 from hermes.adapters.http.listener import Lifetime, Listener
+from hermes.adapters.http.pages import Pages
 from hermes.adapters.http.peer_limit import PeerLimit
 from hermes.adapters.http.service import Service, application
 from hermes.adapters.openai_api.about_api import AboutApi
@@ -37,22 +38,11 @@ from hermes.adapters.openai_api.sessions.session_chat_api import SessionChatApi
 from hermes.adapters.openai_api.sessions.session_edit_api import SessionEditApi
 from hermes.adapters.openai_api.text_completion import TextCompletions
 from hermes.domain.errors import AlreadyRunningError, ConfigError
-from hermes.domain.ids import TurnId
-from hermes.domain.values import dataclass
-from hermes.media.file_shelf import FileShelf
-from hermes.media.input_part import InputParts
-from hermes.ports.given import Clock
-from hermes.ports.hub import Hub
-from hermes.ports.operations import Operations
-from hermes.ports.processes import ProcessList
-from hermes.ports.provider_proxy import ProviderProxy
-from hermes.ports.search import Search
-from hermes.ports.sessions import Sessions
-from hermes.services.commands.service import CommandService
+from hermes.domain.values import dataclass, replace
 from hermes.services.keys import KeyService
-from hermes.services.side_completion import SideCompletion
 
-_BACKLOG = 512
+_BACKLOG = 1024  # connections that wait in the kernel
+ACCEPTS = 8  # connections accepted in one round of the event loop: a flood of them must not stop running turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,62 +87,46 @@ def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi, A
 
 
 class ApiServer:
-    def __init__(
-        self,
-        settings: ApiSettings,
-        *,
-        sessions: Sessions,
-        commands: CommandService,
-        hub: Hub,
-        operations: Operations,
-        processes: ProcessList,
-        new_turn_id: Callable[[], TurnId],
-        clock: Clock,
-        keys: KeyService,
-        search: Search | None = None,
-        files: FileShelf | None = None,
-        inputs: InputParts | None = None,
-        side: SideCompletion | None = None,
-        provider: ProviderProxy | None = None,
-    ) -> None:
+    def __init__(self, settings: ApiSettings, service: Service, keys: KeyService, pages: Pages | None = None) -> None:
         self.address = ""  # known after the start
         self._settings = settings
-        self._sessions = OwnSessions(sessions)
+        self._service = replace(
+            service,
+            sessions=OwnSessions(service.sessions),
+            lifetime=Lifetime(),
+            model_name=settings.model_name,
+            max_body_bytes=settings.max_body_bytes,
+            body_timeout_s=settings.body_timeout_s,
+            ping_s=settings.ping_s,
+            allow_yolo=settings.allow_yolo,
+            tools=settings.tools,
+            text_commands=settings.text_commands,
+            sign_token=lambda token: token.sign(settings.key),
+        )
         self._scope = KeyScope(keys)
-        self._commands = commands
-        self._hub = hub
-        self._operations = operations
-        self._processes = processes
-        self._new_turn_id = new_turn_id
-        self._clock = clock
-        self._search = search
-        self._files = files
-        self._inputs = inputs
-        self._side = side
-        self._provider = provider
+        self._pages = pages
         self._guard = RequestGuard(
             key=settings.key,
             keys=keys,
             host=settings.host,
             allowed_hosts=settings.allowed_hosts,
             cors_origins=settings.cors_origins,
-            clock=clock,
+            clock=service.clock,
+            pages=pages,
         )
-        self._lifetime: Lifetime | None = None
         self._listener: Listener | None = None
 
     async def start(self) -> None:
-        settings = self._settings
-        self._lifetime = Lifetime()
-        service = self._service(self._lifetime)
+        settings, service = self._settings, self._service
         door = PeerLimit(in_all=settings.max_connections, per_peer=settings.max_connections_per_peer)
         metrics = MetricsApi(service, connections=lambda: door.connections)
-        routes = [*api_routes(service), HealthApi(service).welcome_route(), metrics.route()]
+        welcome = [HealthApi(service).welcome_route()] if self._pages is None else self._pages.routes(service)
+        routes = [*api_routes(service), metrics.route(), *welcome]
         app = application(routes, self._guard.check, self._scope.check)
         app.on_response_prepare.append(self._guard.add_cors_headers)
         self._listener = Listener(
             app,
-            self._lifetime,
+            service.lifetime,
             door=door,
             header_timeout_s=settings.header_timeout_s,
             stall_timeout_s=settings.stall_timeout_s,
@@ -160,17 +134,17 @@ class ApiServer:
         loop = asyncio.get_running_loop()
         try:
             server = await self._listener.open(
-                lambda factory: loop.create_server(factory, settings.host, settings.port, backlog=_BACKLOG)
+                lambda factory: loop.create_server(factory, settings.host, settings.port, backlog=ACCEPTS)
             )
         except OSError as error:
             raise _not_listening(settings, error) from error
+        _extend_backlog(server)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         self.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
 
     def close_intake(self) -> None:
         """Refuse new turns with 503; running answers continue."""
-        if self._lifetime:
-            self._lifetime.close_intake()
+        self._service.lifetime.close_intake()
 
     async def stop(self, grace_s: float) -> None:
         if self._listener:
@@ -179,30 +153,12 @@ class ApiServer:
     def set_cors_origins(self, origins: Iterable[str]) -> None:
         self._guard.cors_origins = frozenset(origins)
 
-    def _service(self, lifetime: Lifetime) -> Service:
-        return Service(
-            sessions=self._sessions,
-            commands=self._commands,
-            hub=self._hub,
-            operations=self._operations,
-            processes=self._processes,
-            new_turn_id=self._new_turn_id,
-            clock=self._clock,
-            lifetime=lifetime,
-            model_name=self._settings.model_name,
-            max_body_bytes=self._settings.max_body_bytes,
-            body_timeout_s=self._settings.body_timeout_s,
-            ping_s=self._settings.ping_s,
-            allow_yolo=self._settings.allow_yolo,
-            tools=self._settings.tools,
-            text_commands=self._settings.text_commands,
-            search=self._search,
-            files=self._files,
-            inputs=self._inputs,
-            side=self._side,
-            provider=self._provider,
-            sign_token=lambda token: token.sign(self._settings.key),
-        )
+
+def _extend_backlog(server: asyncio.Server) -> None:
+    """Let more connections wait than asyncio accepts in a round. It has one parameter for both."""
+    for each in server.sockets:
+        with each.dup() as listening:
+            listening.listen(_BACKLOG)
 
 
 def _not_listening(settings: ApiSettings, error: OSError) -> Exception:

@@ -15,9 +15,9 @@ from hermes.adapters.http.field import encode
 from hermes.adapters.http.schema import Fields, FilledText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turns.turn_wait import only_once
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Busy, Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Busy, Submission
 
 MAX_TITLE = 200
 MAX_TOPIC = 2_000

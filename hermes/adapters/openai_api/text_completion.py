@@ -22,7 +22,7 @@ from hermes.adapters.openai_api.turns.turn_wait import settled, while_wanted
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.adapters.openai_api.turns.turn_wish import Tokens, Unsupported
 from hermes.domain.events import CallAsked, TurnAnswered, TurnGaveUp
-from hermes.domain.submission import Receipt
+from hermes.domain.turn.submission import Receipt
 
 
 class TextCompletionRequest(Fields):

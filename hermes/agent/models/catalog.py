@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hermes.agent.models.endpoint_model import EndpointModel
 from hermes.agent.models.key_pool import KeyPool, ProviderKey
 from hermes.agent.models.protocols.chat_wire import ChatWire
 from hermes.agent.models.protocols.messages_wire import MessagesWire
-from hermes.agent.models.protocols.responses_model import ResponsesModel
+from hermes.agent.models.protocols.responses_wire import ResponsesWire
 from hermes.agent.models.protocols.wire import Wire
+from hermes.agent.models.transport import Transport
 from hermes.domain.errors import ConfigError
 from hermes.domain.provider import Provider, WireProtocol
 from hermes.ports.agent import Model
 from hermes.ports.given import Clock
+
+if TYPE_CHECKING:
+    from hermes.agent.models.endpoint import Endpoint
+    from hermes.agent.models.openai_endpoint import OpenaiEndpoint
 
 
 def make_model(
@@ -27,32 +34,70 @@ def make_model(
     keys: Sequence[ProviderKey] = (),
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
+    api_version: str = "",
 ) -> Model:
     """Make a model of an endpoint. Missing settings are those of the provider."""
     address = base_url or provider.base_url
     _check(address, name, keys)
-    pool = KeyPool(keys, clock)
     protocol = protocol or provider.protocol
-    if protocol is WireProtocol.RESPONSES:
-        return ResponsesModel(
-            provider=provider,
-            base_url=address,
-            name=name,
-            keys=pool,
-            connect_timeout_s=connect_timeout_s,
-            idle_timeout_s=idle_timeout_s,
-        )
-    wire: Wire = MessagesWire(provider) if protocol is WireProtocol.MESSAGES else ChatWire(provider)
+    opened = _over_openai if protocol is WireProtocol.RESPONSES or api_version else _over_aiohttp
     return EndpointModel(
-        wire=wire,
+        wire=_wire(protocol, provider, deployments=bool(api_version)),
         base_url=address,
         name=name,
-        keys=pool,
+        keys=KeyPool(keys, clock),
+        transport=opened(address, connect_timeout_s, idle_timeout_s, api_version),
         provider=provider.name,
         key_header=provider.key_header,
-        connect_timeout_s=connect_timeout_s,
-        idle_timeout_s=idle_timeout_s,
     )
+
+
+def _wire(protocol: WireProtocol, provider: Provider, *, deployments: bool) -> Wire:
+    match protocol:
+        case WireProtocol.CHAT:
+            return ChatWire(provider, deployments=deployments)
+        case WireProtocol.RESPONSES:
+            return ResponsesWire(provider)
+        case WireProtocol.MESSAGES:
+            return MessagesWire(provider)
+
+
+def _over_aiohttp(
+    base_url: str, connect_timeout_s: float, idle_timeout_s: float, _api_version: str
+) -> Callable[[], Awaitable[Transport]]:
+    async def opened() -> Transport:
+        made = await asyncio.to_thread(_endpoint)
+        return made(base_url=base_url, connect_timeout_s=connect_timeout_s, idle_timeout_s=idle_timeout_s)
+
+    return opened
+
+
+def _over_openai(
+    base_url: str, connect_timeout_s: float, idle_timeout_s: float, api_version: str
+) -> Callable[[], Awaitable[Transport]]:
+    def made() -> Transport:
+        return _openai_endpoint()(
+            base_url=base_url,
+            connect_timeout_s=connect_timeout_s,
+            idle_timeout_s=idle_timeout_s,
+            api_version=api_version,
+        )
+
+    return lambda: asyncio.to_thread(made)
+
+
+def _endpoint() -> type[Endpoint]:
+    """Import the endpoint's class. Slow: call it in a thread."""
+    from hermes.agent.models.endpoint import Endpoint  # noqa: PLC0415
+
+    return Endpoint
+
+
+def _openai_endpoint() -> type[OpenaiEndpoint]:
+    """Import the package. Slow: call it in a thread."""
+    from hermes.agent.models.openai_endpoint import OpenaiEndpoint  # noqa: PLC0415
+
+    return OpenaiEndpoint
 
 
 def _check(base_url: str, name: str, keys: Sequence[ProviderKey]) -> None:

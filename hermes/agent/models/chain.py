@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 
 from loguru import logger
 
@@ -20,8 +20,8 @@ from hermes.agent.models.protocols.reasoning import ReasoningFilter
 from hermes.agent.models.retry import OUTAGE, next_delay, outage_delay
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
-from hermes.domain.reasoning import Reasoning
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.reasoning import Reasoning
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass, replace
 from hermes.ports.agent import (
     Model,
@@ -172,10 +172,12 @@ class ModelChain:
         """Make one call when a slot is free."""
         wait = _Wait(self)
         try:
-            async with AsyncExitStack() as held:
-                with wait if self._slots.full else nullcontext():
-                    await held.enter_async_context(self._slots)
+            with wait if self._slots.full else nullcontext():
+                await self._slots.take()
+            try:
                 done = await _stream(model, request, heard, wait)
+            finally:
+                self._slots.give_back()
             self._health.answered()
             return heard.reply(model, request, place, done, wait)
         except ModelError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.domain.backoff import backoff_s
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 from hermes.ports.given import Clock
 

@@ -1,4 +1,4 @@
-"""Model behind an HTTP endpoint that streams events: chat completions or Anthropic Messages.
+"""Model behind an HTTP endpoint that streams events, in one of the wire protocols.
 
 `chain` does the retries. A key that the endpoint refuses is replaced by the next one of the pool before that.
 """
@@ -6,23 +6,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from hermes.agent.models.failure import address_of, with_near_names, with_remedy
 from hermes.agent.models.key_pool import KeyPool, ProviderKey
-from hermes.agent.models.protocols.wire import Wire
+from hermes.agent.models.protocols.wire import StreamedAnswer, Wire
+from hermes.agent.models.transport import Transport
 from hermes.domain.errors import ModelError
 from hermes.domain.values import replace
 from hermes.ports.agent import Model, ModelChunk, ModelReasoning, ModelRequest, ModelText
 
-if TYPE_CHECKING:
-    from hermes.agent.models.endpoint import Endpoint
-
-CONNECT_TIMEOUT_S = 10.0
-IDLE_TIMEOUT_S = 60.0  # without a byte
 BIG_BYTES = 256 << 10  # a larger transcript is encoded in a thread
 
 
@@ -34,20 +29,19 @@ class EndpointModel(Model):
         base_url: str,
         name: str,
         keys: KeyPool,
+        transport: Callable[[], Awaitable[Transport]],
         provider: str = "",
         key_header: str = "",
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
+        """`transport` opens the endpoint; its slow imports wait until the first call."""
         self._wire = wire
         self._name = name
         self._provider = provider
         self._base_url = base_url
         self._keys = keys
         self._key_header = key_header
-        self._connect_timeout_s = connect_timeout_s
-        self._idle_timeout_s = idle_timeout_s
-        self._endpoint: Endpoint | None = None
+        self._transport = transport
+        self._endpoint: Transport | None = None
         self._opening = asyncio.Lock()
 
     @property
@@ -90,46 +84,52 @@ class EndpointModel(Model):
             await endpoint.close()
 
     async def _call(
-        self, endpoint: Endpoint, body: bytes, name: str, key: ProviderKey
+        self, endpoint: Transport, body: bytes, name: str, key: ProviderKey
     ) -> AsyncGenerator[ModelChunk, None]:
         answer = self._wire.answer(name, secret=key.value)
-        sent = endpoint.events(self._wire.path, body, self._headers(key), answer, secret=key.value)
+        sent = endpoint.events(self._wire.path(name), body, self._headers(key), answer, secret=key.value)
         async with aclosing(sent) as events:
-            async for data in events:
-                text = answer.add(data)
-                if answer.thought:
-                    yield ModelReasoning(text=answer.thought)
-                if text:
-                    yield ModelText(text=text)
+            async for together in events:
+                for chunk in _chunks(together, answer):
+                    yield chunk
         yield answer.done()
 
     def _headers(self, key: ProviderKey) -> dict[str, str]:
-        return {**self._wire.headers, **_authorization(key.value, self._key_header)}
+        return {**self._wire.headers, **authorization(key.value, self._key_header)}
 
     async def _body(self, request: ModelRequest, name: str) -> bytes:
-        if sum(map(len, request.messages)) > BIG_BYTES:
+        if (request.size_bytes or sum(map(len, request.messages))) > BIG_BYTES:
             return await asyncio.to_thread(self._wire.body, request, name)
         return self._wire.body(request, name)
 
-    async def _opened(self) -> Endpoint:
+    async def _opened(self) -> Transport:
         async with self._opening:
             if self._endpoint is None:
-                self._endpoint = (await asyncio.to_thread(_endpoint))(
-                    base_url=self._base_url,
-                    connect_timeout_s=self._connect_timeout_s,
-                    idle_timeout_s=self._idle_timeout_s,
-                )
+                self._endpoint = await self._transport()
             return self._endpoint
 
 
-def _endpoint() -> type[Endpoint]:
-    """Import the endpoint's class. Slow: call it in a thread."""
-    from hermes.agent.models.endpoint import Endpoint  # noqa: PLC0415
+def _chunks(together: list[bytes], answer: StreamedAnswer) -> Iterator[ModelChunk]:
+    """Yield what the events hold. Text that arrived together is one piece: each piece wakes its readers."""
+    text = ""
+    try:
+        for data in together:
+            more = answer.add(data)
+            if answer.thought:
+                if text:
+                    yield ModelText(text=text)
+                text = ""
+                yield ModelReasoning(text=answer.thought)
+            text += more
+    except ModelError:
+        if text:
+            yield ModelText(text=text)
+        raise
+    if text:
+        yield ModelText(text=text)
 
-    return Endpoint
 
-
-def _authorization(key: str, header: str) -> dict[str, str]:
+def authorization(key: str, header: str) -> dict[str, str]:
     if not key:
         return {}
     return {header: key} if header else {"Authorization": f"Bearer {key}"}

@@ -14,11 +14,12 @@ import ssl
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import urlsplit, urlunsplit
 
 from hermes.domain.errors import ModelError
-from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureCause, FailureKind
 from hermes.domain.values import replace
 
 PROVIDER_TEXT_MAX = 300  # characters of the provider's text
@@ -164,6 +165,7 @@ def _cause_of(error: BaseException) -> FailureCause:
     return FailureCause.UNREACHABLE if isinstance(chain[-1], OSError) else FailureCause.BROKEN
 
 
+@lru_cache(maxsize=64)
 def address_of(url: str, *, secret: str = "") -> str:
     """Return the address for people and logs: without user name, password, query and key."""
     parts = urlsplit(url)

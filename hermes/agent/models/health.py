@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.domain.turn_failure import Failure
+from hermes.domain.turn.turn_failure import Failure
 from hermes.ports.given import Clock
 
 

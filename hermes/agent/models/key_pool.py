@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 

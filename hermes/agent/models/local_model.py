@@ -22,7 +22,7 @@ from hermes.agent.models.protocols.completion import StreamedCompletion, request
 from hermes.agent.models.protocols.sse import EVENT_MAX_BYTES
 from hermes.agent.repetition import TIMES_MIN, UNIT_MAX, is_looping
 from hermes.domain.errors import ModelError
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 
 NAME = "smollm2-135m"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes.agent.models.failure import address_of, malformed
-from hermes.agent.models.openai_client import make_client, translated
+from hermes.agent.models.endpoint_model import authorization
+from hermes.agent.models.failure import malformed
+from hermes.agent.models.protocols.messages_wire import VERSION
 from hermes.domain.provider import ModelFacts, Provider, WireProtocol
-from hermes.domain.usage import Price
+from hermes.domain.turn.usage import Price
 from hermes.domain.values import dataclass
+
+if TYPE_CHECKING:
+    from hermes.agent.models.openai_endpoint import OpenaiEndpoint
 
 TIMEOUT_S = 20.0
 _MILLION = 1_000_000
@@ -23,18 +27,24 @@ class ListedModel:
     facts: ModelFacts
 
 
-async def list_models(provider: Provider, *, base_url: str, key: str) -> list[ListedModel]:
+async def list_models(provider: Provider, *, base_url: str, key: str, api_version: str = "") -> list[ListedModel]:
     """Ask the endpoint for its models. Raises ModelError."""
-    client = await asyncio.to_thread(
-        make_client, provider, base_url=base_url, key=key, connect_timeout_s=TIMEOUT_S, idle_timeout_s=TIMEOUT_S
-    )
-    headers = {"anthropic-version": "2023-06-01"} if provider.protocol is WireProtocol.MESSAGES else {}
+    endpoint = await asyncio.to_thread(_endpoint, base_url, api_version)
+    version = {"anthropic-version": VERSION} if provider.protocol is WireProtocol.MESSAGES else {}
     try:
-        with translated(address_of(base_url, secret=key), key):
-            answer = await client.get("/models", cast_to=object, options={"headers": headers})
+        answer = await endpoint.listed({**version, **authorization(key, provider.key_header)}, secret=key)
     finally:
-        await client.close()
+        await endpoint.close()
     return listed(provider, answer)
+
+
+def _endpoint(base_url: str, api_version: str) -> OpenaiEndpoint:
+    """Import the package and make a client. Slow: call it in a thread."""
+    from hermes.agent.models.openai_endpoint import OpenaiEndpoint  # noqa: PLC0415
+
+    return OpenaiEndpoint(
+        base_url=base_url, connect_timeout_s=TIMEOUT_S, idle_timeout_s=TIMEOUT_S, api_version=api_version
+    )
 
 
 def listed(provider: Provider, answer: object) -> list[ListedModel]:

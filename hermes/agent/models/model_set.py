@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hermes.domain.errors import ConfigError
-from hermes.domain.usage import Price
+from hermes.domain.turn.usage import Price
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model
 

@@ -27,10 +27,10 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from hermes.domain.errors import ModelError
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.note import NOTE_MARK
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 
 NAME = "offline"

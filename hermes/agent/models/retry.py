@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hermes.domain.backoff import backoff_s
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 
 TRIES_MAX = 4
 FIRST_BACKOFF_S = 1.0

@@ -16,7 +16,8 @@ class Slots:
     def full(self) -> bool:
         return self.taken >= self._most
 
-    async def __aenter__(self) -> None:
+    async def take(self) -> None:
+        """Wait for a slot."""
         while self.taken >= self._most:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -27,7 +28,7 @@ class Slots:
                 raise
         self.taken += 1
 
-    async def __aexit__(self, *_: object) -> None:
+    def give_back(self) -> None:
         self.taken -= 1
         self._wake()
 

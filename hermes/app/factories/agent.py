@@ -6,31 +6,35 @@ import asyncio
 import dataclasses
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from loguru import logger
 
-from hermes.actors.process_services import Announcement
+from hermes.actors.process.process_services import Announcement
 from hermes.agent.accounting import Budget
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
 from hermes.agent.ledger import Ledger
 from hermes.agent.model_step import ModelStep, ThinkingSettings
+from hermes.agent.models.endpoint_proxy import EndpointProxy, ProxyTarget
 from hermes.agent.models.health import ModelHealth
 from hermes.agent.models.model_set import ModelSet
 from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
 from hermes.app.actor_system import ActorSystem
-from hermes.app.factories.models import choice_of, terms_of
+from hermes.app.factories.models import choice_of, terms_of, title_model
+from hermes.app.factories.provider_proxy import proxy_target
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError, HermesError
+from hermes.domain.session.state import Preferences
 from hermes.ports.processes import Processes
 from hermes.services.search import SearchService
 from hermes.system.clock import wall
+from hermes.tools.session_scope import Conversations
 from hermes.tools.terminal.output_retention import Conversation, OutputRetention, RetentionLimits
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ def thinking_settings(config: Config) -> ThinkingSettings:
         vision=config.model.vision,
         vision_model=config.auxiliary.vision,
         reasoning=config.model.reasoning,
-        terms=partial(terms_of, config),
+        terms=lru_cache(partial(terms_of, config)),
         choice=lambda text, place: choice_of(text or config.model.for_chat(place), config.model),
     )
 
@@ -63,7 +67,7 @@ def summary_settings(config: Config) -> SummarySettings:
         compression=compression_settings(config),
         model=config.auxiliary.summary or config.compression.model,
         timeout_s=config.compression.timeout_s,
-        terms=partial(terms_of, config),
+        terms=lru_cache(partial(terms_of, config)),
         choice=lambda text: choice_of(text, config.model),
     )
 
@@ -78,25 +82,11 @@ def compression_settings(config: Config) -> CompressionSettings:
     )
 
 
-def budget(config: Config) -> Budget:
-    limits = config.budget
-    return Budget(
-        session_tokens=limits.session_tokens,
-        session_usd=limits.session_usd,
-        day_tokens=limits.day_tokens,
-        day_usd=limits.day_usd,
-    )
-
-
-def guest_budget(config: Config) -> Budget:
-    """Return the budget of each guest."""
-    limits = config.budget
-    return Budget(
-        session_tokens=limits.guest_session_tokens,
-        session_usd=limits.guest_session_usd,
-        day_tokens=limits.guest_day_tokens,
-        day_usd=limits.guest_day_usd,
-    )
+def budgets(config: Config) -> tuple[Budget, Budget]:
+    """Return the budget of everything, and that of each guest."""
+    names = [each.name for each in dataclasses.fields(Budget)]
+    all_of_it, guest = ({name: getattr(config.budget, kind + name) for name in names} for kind in ("", "guest_"))
+    return Budget(**all_of_it), Budget(**guest)
 
 
 def folders_of(home: Home) -> Folders:
@@ -136,6 +126,13 @@ class Prepared(Generic[T]):
         return await asyncio.shield(self._made)
 
 
+def preferences(config: Config) -> Preferences:
+    """Return the configured choices that a conversation can change."""
+    return Preferences(
+        personality=config.agent.personality, reasoning=config.model.reasoning, busy=config.agent.busy_input_mode
+    )
+
+
 @dataclasses.dataclass(slots=True, kw_only=True)
 class AgentParts:
     runner: AgentRunner
@@ -143,7 +140,11 @@ class AgentParts:
     summarising: Summariser
     ledger: Ledger
     health: ModelHealth
+    proxy: EndpointProxy
+    target: Callable[[Config], ProxyTarget | None]
+    defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
+    title_model: str | None = None  # as `title_model` in `hermes/app/factories/models.py`
 
     def context_window(self) -> int:
         """Return the context window of the configured model."""
@@ -166,13 +167,21 @@ class AgentParts:
         """Apply the settings that can change at run time."""
         self.thinking.settings = thinking_settings(config)
         self.summarising.settings = summary_settings(config)
-        self.ledger.budget, self.ledger.guest_budget = budget(config), guest_budget(config)
+        self.ledger.budget, self.ledger.guest_budget = budgets(config)
         self.runner.set_max_concurrent(config.turns.max_concurrent)
         self.runner.set_patience(config.model.patience_s)
+        self.proxy.use(self.target(config))
+        self.title_model = title_model(config)
         self.aliases = alias_names(config)
+        in_force = self.defaults.personality  # a change needs a restart
+        self.defaults = dataclasses.replace(preferences(config), personality=in_force)
 
     def health_facts(self) -> dict[str, Any]:
-        return {**self.health.facts(), "paused_endpoints": self.runner.open_circuits()}
+        return {
+            **self.health.facts(),
+            "paused_endpoints": self.runner.open_circuits(),
+            "context_window": self.context_window(),
+        }
 
 
 async def make_agent(
@@ -198,7 +207,8 @@ async def make_agent(
             tell=_from_thread(system.notices.announce),
         )
     )
-    ledger = Ledger(budget=budget(config), guest_budget=guest_budget(config), clock=wall)
+    budget, guest_budget = budgets(config)
+    ledger = Ledger(budget=budget, guest_budget=guest_budget, clock=wall)
     ledger.load(await system.ports.journal.fetch(lambda reader: reader.tallies(ledger.today())))
     thinking = ModelStep(
         settings=thinking_settings(config),
@@ -226,7 +236,11 @@ async def make_agent(
         summarising=summarising,
         ledger=ledger,
         health=health,
+        proxy=EndpointProxy(proxy_target(config, environ)),
+        target=partial(proxy_target, environ=environ),
+        title_model=title_model(config),
         aliases=alias_names(config),
+        defaults=preferences(config),
     )
 
 
@@ -246,10 +260,12 @@ def _prepare_turn(
         config,
         home,
         environ,
-        search=search.search,
-        messages=system.sessions.around,
-        recent=system.sessions.recent,
-        heads=system.sessions.heads,
+        stored=Conversations(
+            search=search.search,
+            messages=system.sessions.around,
+            recent=system.sessions.recent,
+            heads=system.sessions.heads,
+        ),
         processes=system.processes,
         clock=wall,
         sandbox=sandbox,

@@ -11,7 +11,7 @@ from hermes.agent.models.model_list import ListedModel, list_models
 from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
 from hermes.agent.models.offline_model import OfflineModel
 from hermes.config.log import redact
-from hermes.config.model_settings import AUTO, ModelConfig
+from hermes.config.model_settings import AUTO, NONE, ModelConfig
 from hermes.config.providers import LOCAL, OFFLINE, PROVIDERS
 from hermes.config.secret import Secret
 from hermes.config.settings import Config
@@ -27,9 +27,15 @@ def make_models(config: Config, environ: Mapping[str, str]) -> ModelSet:
     model = config.model
     chain = (_configured(model, environ), *(_fallback(text, model, environ) for text in model.fallbacks))
     models = ModelSet(chain, lambda choice: _chosen(choice, model, environ))
-    for text in (config.auxiliary.summary, config.auxiliary.vision, *model.chat_models):
+    for text in (config.auxiliary.summary, title_model(config) or "", config.auxiliary.vision, *model.chat_models):
         models.chain_for(choice_of(text, model))  # a missing key is reported now, not in a turn
     return models
+
+
+def title_model(config: Config) -> str | None:
+    """Return the model that makes titles; empty: the conversation's own; None: there are no titles."""
+    title = config.auxiliary.title
+    return None if title == NONE or not (title or config.model.is_remote) else title
 
 
 def choice_of(text: str, model: ModelConfig) -> ModelChoice:
@@ -39,7 +45,10 @@ def choice_of(text: str, model: ModelConfig) -> ModelChoice:
 
 
 def terms_of(config: Config, provider: str, name: str) -> ModelTerms:
-    """Return window and price of a model: configured, else known, else those of the configured model."""
+    """Return window and price of a model: configured, else known, else those of the configured model.
+
+    Models of a server on this machine cost nothing unless a price is configured.
+    """
     model = config.model
     if model.provider == LOCAL:
         return ModelTerms(context_window=min(model.window, CONTEXT_MAX))
@@ -47,9 +56,10 @@ def terms_of(config: Config, provider: str, name: str) -> ModelTerms:
         return ModelTerms(context_window=model.window, price=model.price())
     entry = PROVIDERS.get(provider) or model.entry
     facts, price = entry.facts(name), model.price_of(entry.name, name)
+    is_known = price.input or price.output or entry.is_local
     return ModelTerms(
         context_window=facts.context_window or model.window,
-        price=price if price.input or price.output else model.price(),
+        price=price if is_known else model.price(),  # an estimate, so that a budget still ends
     )
 
 
@@ -59,6 +69,8 @@ def _configured(model: ModelConfig, environ: Mapping[str, str]) -> Model:
     if model.provider == LOCAL:
         return LocalModel(context_window=model.window)
     assert model.entry is not None
+    if model.api_version and not model.entry.versioned:
+        raise ConfigError(f"model.api_version: the provider {model.provider} has no versions; remove it")
     return _endpoint(model, model.entry, model.name, base_url=model.base_url, keys=_keys(model, environ))
 
 
@@ -72,7 +84,7 @@ def _chosen(choice: ModelChoice, model: ModelConfig, environ: Mapping[str, str])
             f"the key of {entry.title} is missing: the environment variable {entry.key_variable} is not set",
             missing_variables=(entry.key_variable,),
         )
-    own = replace(model, provider=entry.name, api_key_env=AUTO, api_key_file="", protocol=AUTO)
+    own = replace(model, provider=entry.name, api_key_env=AUTO, api_key_file="", protocol=AUTO, api_version="")
     return _endpoint(own, entry, choice.model, keys=_keys(own, environ))
 
 
@@ -86,7 +98,7 @@ def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Mode
     if choice.provider not in ("", model.provider) and not address:
         return _chosen(choice, model, environ)
     if address:  # of another endpoint: chat completions, unless a provider is named
-        entry, model = PROVIDERS[choice.provider or "custom"], replace(model, protocol=AUTO)
+        entry, model = PROVIDERS[choice.provider or "custom"], replace(model, protocol=AUTO, api_version="")
     else:
         entry = model.entry or PROVIDERS["openai"]
     if variable:
@@ -108,6 +120,7 @@ def _endpoint(
         keys=keys,
         connect_timeout_s=model.connect_timeout_s,
         idle_timeout_s=model.idle_timeout_s,
+        api_version=model.api_version,
     )
 
 
@@ -136,4 +149,5 @@ async def live_models(model: ModelConfig, environ: Mapping[str, str]) -> list[Li
     if not base_url:
         raise ConfigError(f"the provider {model.provider} needs model.base_url")
     keys = _keys(model, environ)
-    return await list_models(model.entry, base_url=base_url, key=keys[0].value if keys else "")
+    key, version = keys[0].value if keys else "", model.api_version
+    return await list_models(model.entry, base_url=base_url, key=key, api_version=version)

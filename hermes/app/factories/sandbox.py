@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
+from hermes.app.host.os_process import own_cgroups
 from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
@@ -54,7 +55,7 @@ class SandboxOpener:
 
     async def serve_again(self, processes: NetworkedProcesses) -> None:
         """Serve the network of background commands that an earlier daemon started."""
-        from hermes.tools.process import serve_again  # noqa: PLC0415
+        from hermes.tools.process_tool import serve_again  # noqa: PLC0415
 
         if self.network is not None:
             await serve_again(self.network, processes)
@@ -123,7 +124,7 @@ def _cgroups(config: Config) -> Cgroups | None:
 
     opened = open_cgroups(
         GroupLimits(memory_bytes=config.sandbox.memory_mb << 20, processes=config.sandbox.max_processes),
-        membership=_membership(),
+        membership=own_cgroups(),
         ours=lambda: (os.getpid(), *below(os.getpid())),
         outlived=config.processes.keep_on_stop,
         new_id=lambda: secrets.token_hex(4),
@@ -134,16 +135,9 @@ def _cgroups(config: Config) -> Cgroups | None:
     return opened
 
 
-def _membership() -> str:
-    try:
-        return Path("/proc/self/cgroup").read_text()
-    except OSError:  # a kernel without control groups
-        return ""
-
-
 def _rules(config: Config, home: Home) -> Any:
     from hermes.app.factories.own_place import secret_paths  # noqa: PLC0415
-    from hermes.sandbox.plan import SandboxRules  # noqa: PLC0415
+    from hermes.sandbox.sandbox_plan import SandboxRules  # noqa: PLC0415
 
     return SandboxRules(
         read_paths=_existing("read_paths", config.sandbox.read_paths),
@@ -156,7 +150,7 @@ def _rules(config: Config, home: Home) -> Any:
 
 def check_opened_paths(config: Config, _environ: Mapping[str, str]) -> None:
     """Raise ConfigError for a directory with which no command could start."""
-    from hermes.sandbox.plan import hides_own  # noqa: PLC0415
+    from hermes.sandbox.sandbox_plan import hides_own  # noqa: PLC0415
 
     settings = {"read_paths": config.sandbox.read_paths, "write_paths": config.sandbox.write_paths}
     problems = [

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from hermes.actors.process_services import Announcement
+from hermes.actors.process.process_services import Announcement
 from hermes.agent.context_files import ContextFile, how_to_approve, read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
@@ -30,30 +30,31 @@ from hermes.config.settings import Config
 from hermes.domain.access.prompt_file import DIGEST_CHARS, digest_of
 from hermes.domain.session.jobs import ModelJob
 from hermes.domain.source import ChatContext
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.network.network import SandboxNetwork
-from hermes.sandbox.plan import HOME
 from hermes.sandbox.probe import Cause
 from hermes.sandbox.sandbox import Sandbox
+from hermes.sandbox.sandbox_plan import HOME
 from hermes.shell_policy.links import link_targets
 from hermes.shell_policy.policy import decide, inside_rules, path_gate
 from hermes.system.random_id import new_marker
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
-from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
-from hermes.tools.registry import Toolbox
+from hermes.tools.process_tool import ProcessToolSettings, background_starter, process_tool
 from hermes.tools.send_file import send_file_tool
-from hermes.tools.session_scope import Heads, Recent, ScopedSearch
-from hermes.tools.session_search import Messages, session_search_tool
-from hermes.tools.terminal.output import OutputLimits
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.session_scope import Conversations
+from hermes.tools.session_search import session_search_tool
+from hermes.tools.terminal.command_output import OutputLimits
 from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.todo import todo_tool
+from hermes.tools.tool import Tool
+from hermes.tools.toolbox import Toolbox
 from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace
 
@@ -72,10 +73,7 @@ def make_turn_environment(
     home: Home,
     environ: Mapping[str, str],
     *,
-    search: ScopedSearch,
-    messages: Messages,
-    recent: Recent,
-    heads: Heads,
+    stored: Conversations,
     processes: BackgroundProcesses,
     clock: Clock,
     sandbox: SandboxOpener,
@@ -87,10 +85,7 @@ def make_turn_environment(
         environ,
         sandbox=sandbox(),
         network=sandbox.network,
-        search=search,
-        messages=messages,
-        recent=recent,
-        heads=heads,
+        stored=stored,
         processes=processes,
     )
     return PreparedTurn(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock, tell))
@@ -112,38 +107,17 @@ def make_toolbox(
     home: Home,
     environ: Mapping[str, str],
     *,
-    search: ScopedSearch,
-    messages: Messages,
-    recent: Recent,
-    heads: Heads,
+    stored: Conversations,
     processes: BackgroundProcesses,
     sandbox: Sandbox,
     network: SandboxNetwork | None,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
-    terminal = TerminalSettings(
-        environ=environ,
-        work_of=workplace.work_of,
-        timeout_s=config.terminal.timeout_s,
-        timeout_max_s=config.terminal.max_timeout_s,
-        passed_names=config.terminal.pass_variables,
-        limits=ChildLimits(processes=config.sandbox.max_processes, cpu_s=cpu_limit_s(config)),
-        memory_bytes=config.sandbox.memory_mb << 20,
-    )
     tools = config.tools
     return Toolbox(
         (
-            terminal_tool(
-                terminal,
-                partial(_gate, config, workplace, secrets),
-                background_starter(processes, network),
-                sandbox,
-                network,
-            ),
-            process_tool(
-                processes,
-                ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
-                partial(_command_gate, config, workplace, secrets),
+            *_command_tools(
+                config, environ, workplace, secrets, processes=processes, sandbox=sandbox, network=network
             ),
             *file_tools(
                 workplace,
@@ -156,7 +130,7 @@ def make_toolbox(
             ),
             todo_tool(),
             clarify_tool(),
-            session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
+            session_search_tool(stored),
             send_file_tool(
                 workplace,
                 lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),
@@ -171,6 +145,34 @@ def make_toolbox(
         unprotected=frozenset() if sandbox.works or sandbox.probe.cause is Cause.OFF else UNPROTECTED,
         limits=OutputLimits(),
         redact=redacted,
+    )
+
+
+def _command_tools(
+    config: Config,
+    environ: Mapping[str, str],
+    workplace: Workplace,
+    secrets: tuple[str, ...],
+    *,
+    processes: BackgroundProcesses,
+    sandbox: Sandbox,
+    network: SandboxNetwork | None,
+) -> tuple[Tool, Tool]:
+    """Return the tools that run commands and talk to their processes."""
+    settings = TerminalSettings(
+        environ=environ,
+        work_of=workplace.work_of,
+        timeout_s=config.terminal.timeout_s,
+        timeout_max_s=config.terminal.max_timeout_s,
+        passed_names=config.terminal.pass_variables,
+        limits=ChildLimits(processes=config.sandbox.max_processes, cpu_s=cpu_limit_s(config)),
+        memory_bytes=config.sandbox.memory_mb << 20,
+    )
+    waiting = ProcessToolSettings(wait_s=settings.timeout_s, wait_max_s=settings.timeout_max_s)
+    gate, starter = partial(_gate, config, workplace, secrets), background_starter(processes, network)
+    return (
+        terminal_tool(settings, gate, starter, sandbox, network),
+        process_tool(processes, waiting, partial(_command_gate, config, workplace, secrets)),
     )
 
 

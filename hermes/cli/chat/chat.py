@@ -52,7 +52,9 @@ def add_commands(commands: Commands) -> None:
         ),
         json=True,
     )
-    add_session(parser, "-r", "--resume", help="continue this session; - is the last active one")
+    add_session(
+        parser, "-r", "--resume", nargs="?", help="continue this session; alone or with -, the last active one"
+    )
     parser.add_argument(
         "-z",
         "--oneshot",
@@ -62,6 +64,9 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--timeout", type=seconds, metavar="S", help="stop a single question after S seconds")
     parser.add_argument(
         "--trust", action="store_true", help="trust this directory: let the agent work in it, now and later"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="plain lines instead of the terminal interface, as for screen readers"
     )
     parser.add_argument("--yolo", action="store_true", help="auto-approve all tool calls in this chat")
 
@@ -77,6 +82,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for option, given in (("--json", args.json), ("--timeout", args.timeout is not None)):
         if given and args.oneshot is None:
             args.usage_error(f"{option} needs -z")
+    if args.oneshot is None and not args.plain:
+        from hermes.cli.chat import interface
+
+        if interface.is_possible(environ):
+            return interface.run_interface(args, environ)
     question = None if args.oneshot is None else _question(args.oneshot)
     with _daemon(environ) as daemon:
         workdir = None if args.resume is not None else _workdir(args, environ, asks=question is None)
@@ -208,8 +218,13 @@ def _answer_one(
         _print_notice(last["notice"])
     if last["finish_reason"] == "length":
         _print_notice("the answer was cut off at the output limit of the model")
-    print(printable(text) if sys.stdout.isatty() else text)
+    print("" if _streams(args) else text)
     return 0
+
+
+def _streams(args: argparse.Namespace) -> bool:
+    """Return whether the answer is printed as it is written: on a terminal."""
+    return sys.stdout.isatty() and not args.json
 
 
 def _print_reply(conversation: Conversation, reply: CommandResult, args: argparse.Namespace) -> int:
@@ -231,13 +246,18 @@ def _only_answer(
     from hermes.cli.chat.turn_question import WaitingError, details
 
     texts: list[str] = []
+    streams = _streams(args)
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     with closing(answer) as facts:
         for fact in facts:
             match fact:
                 case Text(text=text):
                     texts.append(text)
+                    if streams:
+                        print(printable(text), end="", flush=True)
                 case ToolCallBegan() | TextDiscarded():
+                    if streams and texts:
+                        print()
                     texts.clear()
                 case NoticeShown(text=text):
                     _print_notice(text)

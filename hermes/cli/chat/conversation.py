@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from contextlib import ExitStack, suppress
-from itertools import chain
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -56,17 +55,6 @@ class CommandResult:
     choices: tuple[str, ...] = ()  # it asks back: repeat the command with one of these
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmittedTurn:
-    """Message that the daemon has stored, with the stream of its answer, to be shown later."""
-
-    text: str
-    turn: str
-    handling: str  # queued, steering, interrupting, answer or started; empty if unknown
-    feed: Feed
-    first: tuple[str, str]
-
-
 class StoppedError(HermesError):
     """The turn was stopped by a person; this is not a failure."""
 
@@ -99,7 +87,6 @@ class Conversation:
     def __init__(self, client: AdminClient, session: str, workdir: str | None = None) -> None:
         """`workdir` is the working directory of sessions started here; None uses the daemon's default."""
         self.session = session  # updated when the session continues under another id
-        self.turns: set[str] = set()  # turns that were shown here
         self.last: dict[str, Any] = {}  # metadata of the last answer
         self._client = client
         self._turn: str | None = None  # being answered
@@ -117,31 +104,6 @@ class Conversation:
         self._begin()
         with self._post(text) as feed:
             yield from self._answer_facts(feed.poll(_POLL_S))
-
-    def submit(self, text: str) -> SubmittedTurn:
-        """Submit a message, also while another answer runs. Return when the daemon has stored it."""
-        with ExitStack() as stack:
-            feed = stack.enter_context(self._post(text))
-            try:
-                first = next(feed.poll(_CONFIRM_TIMEOUT_S), None)
-            except LostError as error:
-                raise self._lost(stored=False) from error
-            except AdminError as error:
-                raise _while_stopping(error) from error
-            if first is None:
-                raise HermesError("the daemon did not confirm the message: it may not be stored")
-            stack.pop_all()
-        chunk = json.loads(first[1])
-        turn = str(chunk.get("id") or "").removeprefix(_TURN_PREFIX)
-        self.turns.add(turn)
-        handling = str(chunk.get("hermes", {}).get("handling") or "")
-        return SubmittedTurn(text=text, turn=turn, handling=handling, feed=feed, first=first)
-
-    def answer_to(self, sent: SubmittedTurn) -> Generator[Fact]:
-        """Yield the facts of the answer to a submitted message, from its start."""
-        self._begin()
-        with sent.feed as feed:
-            yield from self._answer_facts(chain([sent.first], feed.poll(_POLL_S)))
 
     def _begin(self, turn: str | None = None) -> None:
         self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
@@ -196,7 +158,6 @@ class Conversation:
     def watch(self, turn: str) -> Generator[Fact]:
         """Yield the facts of a turn that was started elsewhere, such as by a command. Its text comes in one piece."""
         self._begin(turn)
-        self.turns.add(turn)
         with self._client.follow("GET", f"/events?{urlencode({'session': self.session})}") as feed:
             asked = self.pending(turn)  # asked before the subscription
             if asked is not None:
@@ -345,8 +306,7 @@ class Conversation:
         ours = chunk.get("hermes", {})
         self.session = ours.get("session_id", self.session)
         if str(chunk.get("id") or "").startswith(_TURN_PREFIX):
-            turn = self._turn = chunk["id"].removeprefix(_TURN_PREFIX)
-            self.turns.add(turn)
+            self._turn = chunk["id"].removeprefix(_TURN_PREFIX)
         choice: Mapping[str, Any] = next(iter(chunk.get("choices", [])), {})
         news = {
             "model": chunk.get("model"),

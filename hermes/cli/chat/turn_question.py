@@ -64,7 +64,7 @@ def parse_answer(asked: QuestionShown, line: str) -> str:
     if not asked.approval:
         return _choice(asked, line)
     from hermes.domain.session.calls import read_answer
-    from hermes.domain.tool_call import Call
+    from hermes.domain.turn.tool_call import Call
 
     # The daemon's own parser, so that the same words count here and in a chat.
     answer = _LETTERS.get(line.lower()) or read_answer(Call(id=asked.call, name=asked.name), line)

@@ -35,6 +35,17 @@ def chosen_workdir(home: Home, *, trust: bool, asks: bool) -> str | None:
     return str(directory) if answer else None
 
 
+def open_question(home: Home) -> Path | None:
+    """Return this process's directory if the agent could work there and the owner has not decided yet."""
+    try:
+        directory = Path(os.path.realpath(os.getcwd()))  # noqa: PTH109
+    except OSError:
+        return None
+    if unfit(directory, person=home_directory(), own=(home.data_dir, home.config_file.parent)):
+        return None
+    return directory if str(directory) not in read_answers(home.data_dir) else None
+
+
 def _ask(directory: Path) -> bool | None:
     """Ask on the terminal. None if there is no answer."""
     while True:

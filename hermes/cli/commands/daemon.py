@@ -29,11 +29,11 @@ def add_commands(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.app.init_process import leave_process_1
+    from hermes.app.host.init_process import leave_process_1
 
     leave_process_1()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon handles it as a reload
-    from hermes.app.refused_start import forget_refusal, noting_refusal
+    from hermes.app.host.refused_start import forget_refusal, noting_refusal
     from hermes.config.home import Home
 
     if args.log_level:  # as the variable, so that a reload keeps it
@@ -42,7 +42,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     forget_refusal(home)
     with noting_refusal(home):
         config = _cleared(home, environ)
-    from hermes.app.process import run
+    from hermes.app.host.daemon_process import run
 
     try:
         return run(home, config, environ=environ)

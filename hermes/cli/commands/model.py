@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from hermes.config.home import Home
     from hermes.config.model_settings import ModelConfig
     from hermes.domain.provider import ModelFacts, Provider
-    from hermes.domain.usage import Price
+    from hermes.domain.turn.usage import Price
 
 
 def add_commands(commands: Commands) -> None:
     model = commands.add(
         "model",
-        _show,
-        "Show, list, check or choose the model.",
+        _pick,
+        "Show, list, check or choose the model. Without an action, on a terminal: choose one from the live list.",
         examples="  hermes model list openrouter\n  hermes model set anthropic:claude-sonnet-4-5",
         json=True,
     )
@@ -48,10 +48,66 @@ def _load(environ: Mapping[str, str]) -> ModelConfig:
 
 
 def _chosen(text: str, environ: Mapping[str, str]) -> ModelConfig:
+    from hermes.agent.models.model_set import ModelChoice
     from hermes.app.factories.models import choice_of, with_choice
+    from hermes.config.providers import LOCAL, OFFLINE
+    from hermes.domain.errors import ConfigError
 
     model = _load(environ)
-    return with_choice(model, choice_of(text, model)) if text else model
+    if not text:
+        return model
+    if text in (OFFLINE, LOCAL):  # built in, each with one model
+        return with_choice(model, ModelChoice(provider=text, model=""))
+    chosen = with_choice(model, choice_of(text, model))
+    if chosen.provider == OFFLINE and chosen.name not in ("", OFFLINE):  # it would answer under any name
+        raise ConfigError(
+            f"{one_line(text)} names no known provider, and the offline one has no other models: add the provider, "
+            "as in openai:gpt-5; `hermes model providers` lists them"
+        )
+    return chosen
+
+
+# ---------------------------------------------------------------- pick
+
+
+def _pick(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Show the model. On a terminal, also offer others."""
+    import argparse
+    import sys
+
+    from hermes.cli.commands.model_picker import pick
+    from hermes.cli.commands.reload import reload_running
+    from hermes.config.home import Home
+
+    code = _show(args, environ)
+    if getattr(args, "json", False) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return code
+    chosen = pick(_load(environ).provider, environ, lambda provider: _live(provider, environ), _row)
+    if not chosen:
+        return code
+    if code := _set(argparse.Namespace(model=chosen, no_check=False, json=False, quiet=True), environ):
+        return code
+    _, told = reload_running(Home.from_environ(environ))
+    if told:
+        print_text(told)
+    return 0
+
+
+def _live(provider: str, environ: Mapping[str, str]) -> list[tuple[str, ModelFacts]]:
+    """Ask the provider's endpoint for its models."""
+    import asyncio
+
+    from hermes.agent.models.model_set import ModelChoice
+    from hermes.app.factories.models import live_models, with_choice
+
+    model = _load(environ)
+    chosen = with_choice(model, ModelChoice(provider=provider, model=model.name))
+    return [(each.name, each.facts) for each in asyncio.run(live_models(chosen, environ))]
+
+
+def _row(listed: tuple[str, ModelFacts]) -> tuple[str, str, str]:
+    name, facts = listed
+    return one_line(name), f"{facts.context_window:,}" if facts.context_window else "-", _dollars(facts.price)
 
 
 # ---------------------------------------------------------------- show and list
@@ -116,33 +172,21 @@ def _has_key(provider: Provider, environ: Mapping[str, str]) -> bool | None:
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    import asyncio
-
-    from hermes.agent.models.model_set import ModelChoice
-    from hermes.app.factories.models import live_models, with_choice
     from hermes.config.providers import PROVIDERS
     from hermes.domain.errors import ConfigError
 
-    model = _load(environ)
-    provider = args.provider or model.provider
+    provider = args.provider or _load(environ).provider
     if provider not in PROVIDERS:
         raise ConfigError(f"the provider {provider} has no list of models; `hermes model providers` lists providers")
-    if args.known:
-        found = [(name, facts) for name, facts in PROVIDERS[provider].models]
-    else:
-        chosen = with_choice(model, ModelChoice(provider=provider, model=model.name))
-        found = [(each.name, each.facts) for each in asyncio.run(live_models(chosen, environ))]
+    found = list(PROVIDERS[provider].models) if args.known else _live(provider, environ)
     if getattr(args, "json", False):
         print_json({"provider": provider, "models": [{"model": name, **_described(facts)} for name, facts in found]})
         return 0
     if not found:
         print_text(f"No model of {provider} is known{' without asking; omit --known' if args.known else ''}.")
         return 0
-    rows = [
-        (one_line(name), f"{facts.context_window:,}" if facts.context_window else "-", _dollars(facts.price))
-        for name, facts in found
-    ]
-    print_table(("model", "window", "input / cached / output, $ per million tokens"), rows, numbers=("window",))
+    heads = ("model", "window", "input / cached / output, $ per million tokens")
+    print_table(heads, list(map(_row, found)), numbers=("window",))
     return 0
 
 
@@ -219,12 +263,13 @@ def _set(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             "model.api_key_env": "auto",
             "model.api_key_file": "",
             "model.protocol": "auto",
+            "model.api_version": "",
         }
     home = Home.from_environ(environ)
     set_settings(home, changes, environ)
     if not getattr(args, "json", False):
-        print_text(f"The model is {model.provider}:{model.name}.")
-        if _is_pending(home):
+        print_text(f"The model is {':'.join(filter(None, (model.provider, model.name)))}.")
+        if not getattr(args, "quiet", False) and _is_pending(home):
             print_text("The running daemon has the old one: `hermes reload` applies the new one.")
     return 0
 

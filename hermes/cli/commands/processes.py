@@ -160,7 +160,7 @@ def _write_output(text: str) -> None:
 
 @asks_daemon
 def _kill(args: argparse.Namespace, client: AdminClient) -> Answer:
-    answer = client.post(path_of("processes", _find(_listed(client), args.id)["id"], "kill"))
+    answer = client.post(path_of("api", "processes", _find(_listed(client), args.id)["id"], "kill"))
     process = answer["process"]
     if process["running"]:
         return answer, f"{process['id']} was signalled and is still running."

@@ -53,7 +53,7 @@ def add_subcommands(actions: Commands) -> None:
 
 
 def _time(text: str) -> float:
-    from hermes.cli.log_line import parse_since
+    from hermes.domain.read.log_line import parse_since
 
     try:
         return parse_since(text, time.time())
@@ -63,7 +63,7 @@ def _time(text: str) -> float:
 
 def _age(text: str) -> float:
     """Return seconds. A date would be ambiguous for something that deletes."""
-    from hermes.cli.log_line import parse_span
+    from hermes.domain.read.log_line import parse_span
 
     if (span_s := parse_span(text)) is None:
         raise argparse.ArgumentTypeError(f"expected a time like 12h or 90d, found {text[:40]!r}")
@@ -79,17 +79,20 @@ def _search(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home, query = Home.from_environ(environ), " ".join(args.query)
     try:
-        found = AdminClient(home.socket).get("/search", q=query, limit=args.limit, since=args.since)
+        found = AdminClient(home.socket).get("/api/search", q=query, limit=args.limit, since=args.since)
     except NotRunningError:
         from hermes.cli.offline_search import search_store
+        from hermes.cli.progress import working
 
-        found = search_store(home, query, limit=args.limit, since=args.since)
+        with working("indexing and searching"):
+            found = search_store(home, query, limit=args.limit, since=args.since)
     return show(args, found, lambda: _print_hits(found))
 
 
 def _print_hits(found: Mapping[str, Any]) -> None:
-    if found["indexed_percent"] < 100:
-        print_text(f"The index is being built: {found['indexed_percent']} % of the messages were searched.")
+    if (index := found["index"]) is not None and index["indexed"] < index["total"]:
+        percent = 100 * index["indexed"] // index["total"]
+        print_text(f"The index is being built: {percent} % of the messages were searched.")
     if not found["hits"]:
         print("No message matches.")
         return
@@ -105,7 +108,7 @@ def _print_hits(found: Mapping[str, Any]) -> None:
 @asks_session
 def _rename(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     title = " ".join(args.title)
-    answer = client.post(f"{path_of('sessions', session)}/title", {"title": title})
+    answer = client.patch(path_of("api", "sessions", session), {"title": title})
     return answer, f"The title of {session} is {title}."
 
 

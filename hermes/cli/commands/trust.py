@@ -133,6 +133,8 @@ def _found(directory: Path) -> tuple[PromptFile, ...]:
     from hermes.domain.access.prompt_file import PromptFile
     from hermes.domain.errors import BadInputError
 
+    if not directory.is_dir():
+        raise BadInputError(f"there is no directory {directory}")
     files = prompt_files(directory, person_home=Path.home())
     if not files:
         raise BadInputError(

@@ -59,7 +59,7 @@ def _model_finding(name: str, config: Config, environ: Mapping[str, str]) -> Che
 async def ask_once(model: Model) -> str:
     """Ask the model for one word and return its answer. Raises ModelError, TimeoutError."""
     from hermes.domain.ids import SessionId
-    from hermes.domain.message import EncodedMessage
+    from hermes.domain.turn.message import EncodedMessage
     from hermes.ports.agent import ModelRequest, ModelText
 
     message = json.dumps({"role": "user", "content": "Reply with the word ok."}).encode()

@@ -154,10 +154,10 @@ def _print_session(view: Mapping[str, Any]) -> None:
         who = "note" if message.get("note") else one_line(str(message["role"]))
         more = message.get("by") or message.get("answered")
         print(f"\n{moment(message['at'])}  {who}{f' ({one_line(more)})' if more else ''}")
-        print_text(_content(message))
+        print_text(message_text(message))
 
 
-def _content(message: Mapping[str, Any]) -> str:
+def message_text(message: Mapping[str, Any]) -> str:
     lines = printable(str(message["content"] or "")).splitlines()
     for call in message.get("tool_calls") or ():
         function = call.get("function", {})
@@ -193,5 +193,6 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _why(args: argparse.Namespace, records: Records) -> Answer:
     from hermes.cli.session_lookup import resolve_id
 
-    answer = records.why(resolve_id(records, args.session), exact=args.exact)
+    view = records.view(resolve_id(records, args.session), tail=0, exact=args.exact)
+    answer = {"session_id": view["session"]["id"], "why": view["why"]}
     return answer, lambda: print_text(printable(answer["why"]))

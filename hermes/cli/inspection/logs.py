@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from hermes.cli.log_line import LogFilter, LogLine
     from hermes.cli.parser import Commands
     from hermes.config.home import Home
+    from hermes.domain.read.log_line import LogFilter, LogLine
 
 _LINES = 50
 _POLL_S = 0.25
@@ -48,7 +48,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _time(text: str) -> float:
-    from hermes.cli.log_line import parse_since
+    from hermes.domain.read.log_line import parse_since
 
     try:
         return parse_since(text, time.time())
@@ -57,14 +57,14 @@ def _time(text: str) -> float:
 
 
 def _logs(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.log_line import LogFilter, entries
     from hermes.config.home import Home
+    from hermes.domain.read.log_line import LogFilter, entries
 
     home = Home.from_environ(environ)
     wanted = LogFilter(level=args.level.upper(), since=args.since or 0.0, session=_session(args, environ))
     file = home.log_dir / "hermes.log"
     if not file.exists() and not args.follow:
-        raise HermesError(f"there is no log at {file}: no daemon ran here, or log.file is false")
+        raise HermesError(f"there is no log at {file}: no `hermes daemon` ran here, or log.file is false")
     number = args.lines if args.lines is not None else None if args.since else _LINES
     lines, end = _stored_lines(home)
     for line in deque(filter(wanted.admits, entries(lines)), maxlen=number):
@@ -98,7 +98,7 @@ def _stored_lines(home: Home) -> tuple[list[str], int]:
 
 def _follow(file: Path, position: int, wanted: LogFilter, *, as_json: bool) -> None:
     """Print new entries until Ctrl-C. An entry is complete when the next one begins, or nothing more comes."""
-    from hermes.cli.log_line import joined, parse_line
+    from hermes.domain.read.log_line import joined, parse_line
 
     current: LogLine | None = None
     for raw in _new_lines(file, position):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.answered import show
 from hermes.cli.output import count, duration, one_line, print_json, print_text, size
 from hermes.domain.errors import NotRunningError
-from hermes.domain.listing import some
+from hermes.domain.text.listing import some
 
 if TYPE_CHECKING:
     import argparse
@@ -104,7 +104,8 @@ def _model_health(health: Mapping[str, Any], now: float) -> str:
     what = " ".join(str(each) for each in (failure["code"], failure["cause"], failure["status"]) if each)
     where = f" at {failure['address']}" if failure["address"] else ""
     ago = duration(max(0.0, now - failure["at"]))
-    return f"{said}; last call failed {ago} ago: {what.replace('_', ' ')}{where}"
+    who = f" of {failure['model']}" if failure.get("model") else ""
+    return f"{said}; last call{who} failed {ago} ago: {what.replace('_', ' ')}{where}"
 
 
 def _turns(counts: Mapping[str, int]) -> str:

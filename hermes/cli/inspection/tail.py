@@ -90,7 +90,7 @@ def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
             if json_lines:
                 print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
             elif event not in _LEFT_OUT:
-                print_text(_line(event, fields), indent=_INDENT)
+                print_text(event_line(event, fields), indent=_INDENT)
             if event == "end":
                 raise HermesError(
                     "events arrived faster than they were read and some were lost; run `hermes tail` again"
@@ -130,7 +130,7 @@ def _absence(home: Home) -> str:
     return f"(the daemon stopped: {how}. Waiting for a daemon to start; Ctrl-C ends this)"
 
 
-def _line(event: str, fields: Mapping[str, Any]) -> str:
+def event_line(event: str, fields: Mapping[str, Any]) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # None is now
     name = _NAMES.get(event, event.replace("_", " "))
     rest = (_worded(each, value) for each, value in fields.items() if each not in ("session", "at"))

@@ -136,17 +136,32 @@ def _print_gaps(line: Mapping[str, Any]) -> None:
         print_text(f"{line['turn'][:_SHORT]}: {one_line(_gaps(line))}", indent=_INDENT[:10], alarm=True)
 
 
+def step_lines(line: Mapping[str, Any]) -> list[str]:
+    """Return a message of a trace in words: its turn, then its steps."""
+    steps = [f"{text}{gap}" for text, gap in map(_step, line["steps"])]
+    return [_turn(line), *steps]
+
+
 def _print_steps(line: Mapping[str, Any]) -> None:
+    print()
+    print_text(_turn(line))
+    for text, gap in map(_step, line["steps"]):
+        print_text(f"{text}{gap}", indent=_INDENT, alarm=bool(gap))
+
+
+def _turn(line: Mapping[str, Any]) -> str:
     came = f", as {line['inbound']}" if line["inbound"] else ""
     into = f", part of turn {line['into']}" if line["into"] else ""
     counted = f"{count(line['attempts'], 'attempt')}, {count(line['interruptions'], 'interruption')}"
-    print()
-    print_text(one_line(f"Turn {line['turn']} of {line['session']}{into}, by {line['platform']}{came}: {counted}."))
-    for step in line["steps"]:
-        took = "" if step["took_s"] is None else duration(step["took_s"])
-        text = " ".join(filter(None, (step["what"], one_line(step["detail"]))))
-        gap = f"  <- {one_line(step['problem'])}" if step["problem"] else ""
-        print_text(f"  {_clock(step['at'])}  {took:>6}  {text}{gap}", indent=_INDENT, alarm=bool(gap))
+    return one_line(f"Turn {line['turn']} of {line['session']}{into}, by {line['platform']}{came}: {counted}.")
+
+
+def _step(step: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a step in words, and its gap."""
+    took = "" if step["took_s"] is None else duration(step["took_s"])
+    text = " ".join(filter(None, (step["what"], one_line(step["detail"]))))
+    gap = f"  <- {one_line(step['problem'])}" if step["problem"] else ""
+    return f"  {_clock(step['at'])}  {took:>6}  {text}", gap
 
 
 def _clock(at: float) -> str:

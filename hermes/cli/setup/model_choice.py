@@ -8,12 +8,13 @@ import json
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from hermes.cli.output import one_line
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ConfigError, HermesError, ModelError
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.values import dataclass
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ _LIST_TIMEOUT_S = 5.0
 _DETECT_TIMEOUT_S = 0.5
 _MAX_LIST = 4 << 20  # bytes
 _WRONG = (FailureKind.AUTH, FailureKind.BAD_REQUEST, FailureKind.UNSUPPORTED)
-_SETTINGS = ("provider", "name", "base_url", "api_key_env", "api_key_file")
+_SETTINGS = ("provider", "name", "base_url", "api_key_env", "api_key_file", "protocol", "api_version")
 
 
 class ModelCheckError(HermesError):
@@ -55,8 +56,34 @@ class ChosenModel:
         return self.base_url or PROVIDERS[self.provider].base_url
 
 
-def check_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> None:
-    """Ask the model for one word, exactly as the daemon would. Raises ModelCheckError, ConfigError."""
+def check_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> ChosenModel:
+    """Ask the model for one word. Return the choice that answered: with `/v1` added if the address has no path.
+
+    Raises ModelCheckError, ConfigError.
+    """
+    try:
+        _ask_model(home, choice, environ)
+    except ModelCheckError:
+        if not (address := with_version(choice.base_url)):
+            raise
+        longer = replace(choice, base_url=address)
+        try:
+            _ask_model(home, longer, environ)
+        except ModelCheckError:
+            pass
+        else:
+            return longer
+        raise
+    return choice
+
+
+def with_version(address: str) -> str:
+    """Return the address with `/v1`, which people often leave out; empty if it has a path or is empty."""
+    return f"{address.rstrip('/')}/v1" if address and urlsplit(address).path in ("", "/") else ""
+
+
+def _ask_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> None:
+    """Ask for one word, exactly as the daemon would."""
     from hermes.app.factories.models import make_models
     from hermes.cli.doctor.live_checks import MODEL_TIMEOUT_S, ask_once
     from hermes.config.loader import check_text

@@ -11,6 +11,7 @@ from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hermes.cli.answered import typed
 from hermes.cli.output import one_line, print_json, print_text
 from hermes.cli.parser import Commands
 from hermes.config.platforms import PLATFORMS
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hermes.config.settings import Config
 
 _TRIES = 3
+_RESTART_S = 60.0
 
 
 def add_commands(commands: Commands) -> None:
@@ -71,6 +73,11 @@ def add_commands(commands: Commands) -> None:
     setup.add_argument(
         "--transport", choices=("socket", "http"), help="how Slack delivers messages (default: the configured one)"
     )
+    setup.add_argument(
+        "--restart",
+        action="store_true",
+        help="restart a running daemon after the set-up of a platform; not with --json",
+    )
     setup.add_argument("--no-hello", action="store_true", help="do not send a message to these users")
 
 
@@ -85,6 +92,26 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _set_up_platform(argparse.Namespace(**{**vars(args), "platform": name, "base_url": ""}), environ)
 
     return run_wizard(args, environ, set_up_platform)
+
+
+def _offers_restart(args: argparse.Namespace, walk: PlatformSetup, home: Home) -> bool:
+    from hermes.config.home import is_free
+
+    wanted = (args.restart or sys.stdin.isatty()) and not args.json
+    return wanted and not is_free(home) and not _is_missing(walk)
+
+
+def _restart(args: argparse.Namespace, home: Home) -> int:
+    """Restart the running daemon, with the option or after a yes, so that it connects to the platform."""
+    if not args.restart and _typed("Restart the daemon now? [Y/n] ").lower() not in ("", "y", "yes"):
+        print_text("Next: run `hermes restart`.")
+        return 0
+    import argparse
+
+    from hermes.cli.daemon_stop import restart_daemon
+
+    wishes = argparse.Namespace(timeout=_RESTART_S, reason=f"set-up of {args.platform}", json=False)
+    return restart_daemon(wishes, home)
 
 
 def _set_up_platform(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -122,7 +149,7 @@ def _set_up_platform(args: argparse.Namespace, environ: Mapping[str, str]) -> in
     set_settings(home, changes, environ)
     greeted = {} if args.no_hello else _greet(walk, base_url, given.first, [*allowed, *admins])
     _tell(args, walk, home, given, greeted)
-    return 0
+    return _restart(args, home) if _offers_restart(args, walk, home) else 0
 
 
 def _way(args: argparse.Namespace, now: Config) -> tuple[PlatformSetup, str]:
@@ -225,13 +252,9 @@ def _complaint(walk: PlatformSetup, setting: str, person: str) -> str:
 
 
 def _typed(prompt: str, *, secret: bool = False) -> str:
-    from getpass import getpass
-
-    try:
-        return (getpass if secret else input)(prompt).strip()
-    except EOFError:
-        print()
-        raise ConfigError("nothing was changed") from None
+    if (line := typed(prompt, secret=secret)) is None:
+        raise ConfigError("nothing was changed")
+    return line
 
 
 # ---------------------------------------------------------------- writing
@@ -312,7 +335,8 @@ def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, given: _Giv
             f"A user who writes to the bot gets a pairing code; `hermes pairing approve {walk.name} CODE` "
             "approves it."
         )
-    print_text(f"Next: run `{start}`.")
+    if not _offers_restart(args, walk, home):
+        print_text(f"Next: run `{start}`.")
 
 
 def _is_missing(walk: PlatformSetup) -> bool:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.answered import confirms
+from hermes.cli.answered import confirms, typed
 from hermes.cli.output import one_line, print_json, print_text
 from hermes.domain.errors import ConfigError, HermesError
 
@@ -67,7 +67,7 @@ def _run_unattended(args: argparse.Namespace, environ: Mapping[str, str], home: 
         )
     choice = None if kept else _chosen_by_options(args, environ)
     if choice is not None:
-        check_model(home, choice, environ)
+        choice = check_model(home, choice, environ)
         write_choice(home, choice, environ)
     provider, name = (choice.provider, choice.name) if choice else (config.model.provider, config.model.name)
     facts: dict[str, Any] = {"config": str(home.config_file), "provider": provider, "model": name, "kept": kept}
@@ -158,7 +158,7 @@ def _ask_for_model(home: Home, config: Config, environ: Mapping[str, str]) -> No
             if (choice := _typed_choice(found, environ)) is None:
                 break
             print_text(f"Asking {one_line(choice.name)} ...")
-            check_model(home, choice, environ)
+            choice = check_model(home, choice, environ)
             write_choice(home, choice, environ)
         except HermesError as error:
             print_text(f"{error}. Nothing was changed; choose again.")
@@ -194,12 +194,14 @@ def _typed_choice(found: list[DetectedModel], environ: Mapping[str, str]) -> Cho
 
 
 def _offered(provider: str, base_url: str, key: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    from hermes.cli.setup.model_choice import models_at
+    from hermes.cli.setup.model_choice import models_at, with_version
     from hermes.config.providers import PROVIDERS
 
     entry = PROVIDERS[provider]
     key = key or environ.get(entry.key_variable, "")
     listed = models_at(base_url or entry.base_url, key, header=entry.key_header)
+    if listed is None and (longer := with_version(base_url)):
+        listed = models_at(longer, key, header=entry.key_header)
     return tuple(listed or (name for name, _ in entry.models))
 
 
@@ -227,13 +229,7 @@ def _typed_model(offered: tuple[str, ...], default: str) -> str:
 
 
 def _typed(prompt: str, *, secret: bool = False) -> str:
-    from getpass import getpass
-
-    try:
-        return (getpass if secret else input)(prompt).strip()
-    except EOFError:
-        print()
-        return ""
+    return typed(prompt, secret=secret) or ""
 
 
 # ---------------------------------------------------------------- tools, platforms, service

@@ -12,7 +12,7 @@ from hermes.cli.output import count, moment, one_line, print_table, print_text, 
 from hermes.cli.parser import add_file
 from hermes.cli.progress import progress_bar
 from hermes.domain.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
-from hermes.domain.listing import some
+from hermes.domain.text.listing import some
 
 if TYPE_CHECKING:
     import argparse
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from hermes.cli.parser import Commands
     from hermes.config.home import Home
-    from hermes.upkeep.archive import Progress
-    from hermes.upkeep.manifest import Manifest
+    from hermes.upkeep.backup_manifest import Manifest
     from hermes.upkeep.next_step import NextStep
     from hermes.upkeep.restore import Restored
+    from hermes.upkeep.store_archive import Progress
 
 
 LEFT_OUT: Final = {
@@ -178,7 +178,7 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
     from hermes.config.home import Home
-    from hermes.upkeep.manifest import BackupError
+    from hermes.upkeep.backup_manifest import BackupError
     from hermes.upkeep.next_step import next_steps
 
     source = Path(args.source).absolute()
@@ -214,9 +214,9 @@ def _restore_home(
 ) -> Restored:
     from hermes.config.home import lock, prepare
     from hermes.storage.verify import verify
-    from hermes.upkeep.archive import UnsealedError
-    from hermes.upkeep.manifest import BackupError
+    from hermes.upkeep.backup_manifest import BackupError
     from hermes.upkeep.restore import restore
+    from hermes.upkeep.store_archive import UnsealedError
 
     made = _missing_parts(home)
     prepare(home, restoring=True)

@@ -126,7 +126,7 @@ def _jsonl(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
 
 def _markdown(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
     from hermes.cli.markdown_page import page
-    from hermes.domain.read.transcript import stored_messages
+    from hermes.domain.read.transcript_page import stored_messages
 
     shown = [(head, stored_messages(head, reader.log(head.id))[0]) for head in heads]
     return [page(shown).rstrip("\n")], count(sum(len(messages) for _, messages in shown), "message")

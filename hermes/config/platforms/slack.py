@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from hermes.config.platforms.entry import PlatformEntry
-from hermes.config.schema import address_complaint, host_complaint, setting
+from hermes.config.schema import address_complaint, host_complaint, setting, shaped
 from hermes.domain.values import dataclass
 
-
-def _user_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be user ids like U024BE7LH, or "*"'
-
-
-def _admin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}", text) else "must be user ids like U024BE7LH"
-
-
-def _channel_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[CG][A-Z0-9]{2,20}", text) else "must be channel ids like C024BE7LH"
+_user_complaint = shaped(r"[UW][A-Z0-9]{2,20}|\*", 'must be user ids like U024BE7LH, or "*"')
+_admin_complaint = shaped(r"[UW][A-Z0-9]{2,20}", "must be user ids like U024BE7LH")
+_channel_complaint = shaped(r"[CG][A-Z0-9]{2,20}", "must be channel ids like C024BE7LH")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

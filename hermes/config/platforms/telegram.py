@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.config.platforms.entry import PlatformEntry
-from hermes.config.schema import address_complaint, host_complaint, setting
+from hermes.config.schema import address_complaint, host_complaint, setting, shaped
 from hermes.config.secret import Secret, read_secret_file, usable
 from hermes.domain.errors import ConfigError
 from hermes.domain.values import dataclass
@@ -16,22 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def _webhook_complaint(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
-        return "must be an address like https://host/telegram, without a password or a query"
-    return ""
-
-
-def _user_id_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric user ids, or "*" for everyone'
-
-
-def _admin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"\d{1,20}", text) else "must be numeric user ids"
-
-
-def _chat_id_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"-?\d{1,20}(:\d{1,20})?", text) else "must be numeric ids: CHAT, or CHAT:TOPIC"
+_webhook_complaint = shaped(
+    r"(https?://[^\s/@?#]+(/[^\s@?#]*)?)?",
+    "must be an address like https://host/telegram, without a password or a query",
+)
+_user_id_complaint = shaped(r"\d{1,20}|\*", 'must be numeric user ids, or "*" for everyone')
+_admin_complaint = shaped(r"\d{1,20}", "must be numeric user ids")
+_chat_id_complaint = shaped(r"-?\d{1,20}(:\d{1,20})?", "must be numeric ids: CHAT, or CHAT:TOPIC")
 
 
 def _group_id_complaint(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
 from hermes.domain.session.state import Session
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass, replace
 
 PLATFORM_PREFIX: Final = "key-"  # of the platform that conversations of a named key are on
@@ -111,6 +111,13 @@ def decode(raw: bytes | None) -> Keys:
 def is_named_key(platform: str) -> bool:
     """Return whether conversations on this platform belong to a named key."""
     return platform.startswith(PLATFORM_PREFIX)
+
+
+def may_write(platform: str, session: Session) -> bool:
+    """Return whether a message from this platform may enter the session. The owner's key writes none for others."""
+    if not is_named_key(platform) and platform != "api":
+        return True
+    return platform == session.platform or not (is_named_key(platform) or is_named_key(session.platform))
 
 
 def surface_of(platform: str) -> str:

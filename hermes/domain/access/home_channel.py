@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from hermes.domain.ids import SessionKey
 from hermes.domain.source import Place
-from hermes.domain.values import replace
 
 PREFIX = "chat.home."  # how the names of the facts begin
 
@@ -14,9 +14,19 @@ def fact_of(platform: str) -> str:
     return f"{PREFIX}{platform}"
 
 
-def encode(place: Place) -> bytes:
-    return json.dumps({"chat": place.chat, "thread": place.thread}).encode()
+def encode(place: Place, key: SessionKey | None = None) -> bytes:
+    """`key`: of the conversation that its chooser has there."""
+    return json.dumps({"chat": place.chat, "thread": place.thread, **({"key": key} if key else {})}).encode()
 
 
 def decode(platform: str, raw: bytes | None) -> Place | None:
-    return None if raw is None else replace(Place(platform=platform, chat=""), **json.loads(raw))
+    if raw is None:
+        return None
+    fields = json.loads(raw)
+    return Place(platform=platform, chat=fields["chat"], thread=fields.get("thread", ""))
+
+
+def key_in(raw: bytes | None) -> SessionKey | None:
+    """Return the key of the conversation there; None for a channel that was chosen before keys were stored."""
+    key = None if raw is None else json.loads(raw).get("key")
+    return SessionKey(key) if isinstance(key, str) else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
-from hermes.domain.tool_call import Approval, Call
+from hermes.domain.turn.tool_call import Approval, Call
 
 CLARIFY = "clarify"  # stands for the rules of a call that only asks the person something
 DENY = Approval.DENY

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from hermes.domain.text.visible_text import visible
 from hermes.domain.values import dataclass
-from hermes.domain.visible_text import visible
 
 DIGEST_CHARS = 16  # of a SHA-256 in hex, as people are shown it
 

@@ -9,9 +9,9 @@ from itertools import zip_longest
 from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.session.state import Phase, Session
-from hermes.domain.tool_call import Approval, Call, CallState
+from hermes.domain.text.visible_text import visible
+from hermes.domain.turn.tool_call import Approval, Call, CallState
 from hermes.domain.values import dataclass
-from hermes.domain.visible_text import visible
 
 ALWAYS = Approval.ALWAYS
 SHOW = Approval.SHOW

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from hermes.domain.directory.settings import DirectorySettings
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.ids import SessionId
 
 MAX_EVICTED = 1000  # sessions in one sweep

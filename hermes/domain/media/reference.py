@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes.domain.media.scope import SCOPE_PATTERN
-from hermes.domain.message import EncodedMessage
+from hermes.domain.turn.message import EncodedMessage
 
 SCHEME = "hermes-media:"
 SEND_FILE = "send_file"  # the tool

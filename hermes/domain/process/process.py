@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from hermes.domain.process.box import Box
+from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass
 
 

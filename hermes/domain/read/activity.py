@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from hermes.domain.access.question import open_question, waits_for
 from hermes.domain.session.state import Phase, Session
-from hermes.domain.tool_call import CallState
+from hermes.domain.turn.tool_call import CallState
 from hermes.domain.values import dataclass
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes.domain.access.question import Question, open_question, waits_for
-from hermes.domain.cause import StopCause
-from hermes.domain.legacy_reason import stop_cause
-from hermes.domain.session.reason import with_person
+from hermes.domain.cause.cause import StopCause
+from hermes.domain.cause.legacy_reason import stop_cause
+from hermes.domain.cause.reason import with_person
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import who_wants
-from hermes.domain.tool_call import Call, CallState
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.tool_call import Call, CallState
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 
 _COMMAND_CHARS = 200  # of a command that waits for permission
 
@@ -25,10 +25,7 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
         lines.append(_client_calls(session))
     if session.turn is not None and session.turn.role is not None:
         lines.append(f"The turn is that of {who_wants(session.turn)}.")
-    if session.parent is not None:
-        lines.append(f"It continues {session.parent}.")
-    if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
-        lines.append(f"The conversation went on in {session.successor}: `hermes why {session.successor}` has more.")
+    lines += _places(session)
     if session.compressing:
         lines.append(f"It is being compressed: {session.compressing}.")
     if session.queue:
@@ -58,6 +55,20 @@ def _ways(session: Session, asked: Question) -> str:
         )
     choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
     return f"To let it go on: `hermes answer {session.id} TEXT`{choices}."
+
+
+def _places(session: Session) -> list[str]:
+    """Return where the conversation came from, what came to its chat, and where it went."""
+    lines = [] if session.parent is None else [f"It continues {session.parent}."]
+    if (moved := session.handover) is not None:
+        origin = "a terminal or an API client" if moved.origin is None else moved.origin.words
+        lines.append(f"It was handed over from {origin} to {moved.place.words}: {moved.reason}. Both lead to it.")
+    if session.posted:
+        posts = _count(len(session.posted), "message")
+        lines.append(f"{posts} posted into its chat without the agent; the next turn shows them to the model.")
+    if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
+        lines.append(f"The conversation went on in {session.successor}: `hermes why {session.successor}` has more.")
+    return lines
 
 
 def _client_calls(session: Session) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hermes.domain.end_cause import goes_on
+from hermes.domain.cause.end_cause import goes_on
 from hermes.domain.errors import BadRowError
 from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.read.reader import Reader
+from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.state import Phase, Session
-from hermes.domain.session.state_fold import replay
 from hermes.domain.values import dataclass
 
 CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)

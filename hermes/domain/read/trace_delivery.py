@@ -11,7 +11,7 @@ from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Asked, Merged, MessageReceived
 from hermes.domain.session.routed_question import question_ids
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 
 PAUSE_S = 1.0  # a longer one is to be explained
 LONG_S = 60.0  # a step that takes longer is reported as a problem

@@ -20,7 +20,7 @@ from hermes.domain.read.turn_trace import fold_trace
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import BadRecord, ContextCarried, MessageReceived
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 
 _SESSIONS = 100  # the last active ones, in which a turn is searched
 _RECORDS = 500  # of each

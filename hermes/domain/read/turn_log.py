@@ -24,7 +24,7 @@ from hermes.domain.records import (
     TurnFinished,
 )
 from hermes.domain.session.state import Session, Turn
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 
 _PAGE = 64
 

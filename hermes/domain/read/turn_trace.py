@@ -37,9 +37,9 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.routed_question import question_ids
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.tool_call import Call, CallOutcome
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.tool_call import Call, CallOutcome
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import replace
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hermes.domain.ids import Seq, SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Record
 from hermes.domain.session.state import Session
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
 
 

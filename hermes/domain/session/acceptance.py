@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 
+from hermes.domain.access.api_key import may_write
 from hermes.domain.access.permission import may_answer, needs_approver, rules_of
 from hermes.domain.access.question import SHOW, waiting_call
-from hermes.domain.cause import StopCause
+from hermes.domain.cause.cause import StopCause
+from hermes.domain.cause.reason import NEW_MESSAGE
 from hermes.domain.errors import BadInputError, QueueFullError
+from hermes.domain.history.call_pair import is_answered, paired, without_repeats
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.records import Amended, Instructed, MessageReceived, Preferred, Record, Undone
 from hermes.domain.session import calls
 from hermes.domain.session.builder import open_turns, refuse, refuse_with, start_next, then
-from hermes.domain.session.call_pair import is_answered, paired, without_repeats
 from hermes.domain.session.protocol import (
     Accept,
     Begin,
@@ -26,19 +28,20 @@ from hermes.domain.session.protocol import (
     TurnLimits,
     Undo,
 )
-from hermes.domain.session.reason import NEW_MESSAGE
 from hermes.domain.session.recovery import continue_turn
 from hermes.domain.session.state import Phase, Session, Turn, instructions_hash, interruption_cause, is_open
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.session.turn_stop import stop_current
-from hermes.domain.submission import Busy, Handling, Seen, Submission
-from hermes.domain.tool_call import Approval, Call
+from hermes.domain.turn.submission import Busy, Handling, Seen, Submission
+from hermes.domain.turn.tool_call import Approval, Call
 from hermes.domain.values import replace
 
 
 def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimits) -> Step:
     if not is_open(session):
         return Step(session=session, effects=(Reroute(),))
+    if not may_write(event.source.platform, session):
+        return refuse_with(session, _taken(session.id))
     preferences = replace(session.preferences, title=event.title or session.preferences.title)
     return then(Step(session=session), Preferred(at=now, preferences=preferences, reason="it was begun"))
 
@@ -46,6 +49,8 @@ def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimit
 def deliver(session: Session, event: Submission, now: float, limits: TurnLimits) -> Step:
     if not is_open(session):
         return Step(session=session, effects=(Reroute(),))
+    if not may_write(event.source.platform, session):
+        return refuse_with(session, _taken(session.id))
     if (event.results or event.retries) and (problem := _misfit(session, event)):
         return refuse_with(session, problem)
     if any(turn.id == event.joins for turn in session.queue):
@@ -65,6 +70,12 @@ def deliver(session: Session, event: Submission, now: float, limits: TurnLimits)
         stop = StopTurn(reason=NEW_MESSAGE, by=event.source.place)
         accepted = stop_current(accepted, stop, StopCause.NEW_MESSAGE, now)
     return _start_or_hold(accepted, event, now)
+
+
+def _taken(session: SessionId) -> BadInputError:
+    """Return the refusal for a key whose first message met that of another key in one new session."""
+    message = f"The session {session} belongs to another API key. Nothing was stored; choose another id."
+    return BadInputError(message, param="session_id", code="session_of_another_key")
 
 
 def _answer(session: Session, event: Submission, asking: Call, said: str, *, now: float, limits: TurnLimits) -> Step:
@@ -189,11 +200,13 @@ def _received(session: Session, event: Submission, now: float, handling: Handlin
     into = session.turn.id if session.turn is not None and handling is Handling.ANSWER else None
     accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
     accepted = then(_instructed(session, event, now), received, effects=(accept,))
+    located = _located(event, session.id, now)
     return replace(
         accepted,
         seen=_seen(session, event, event.turn, now),
         also=event.also,
-        located=_located(event, session.id, now),
+        located=() if event.once else located,
+        once=located if event.once else (),
     )
 
 

@@ -8,15 +8,15 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
 from hermes.domain.ids import TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import Ended, Record, Resumed, Suspended, ToolFinished, TurnFailed, TurnStarted
-from hermes.domain.session.note import NO_RESULT, reset_blocked
+from hermes.domain.session.fold.state_fold import evolve
+from hermes.domain.session.note import NO_RESULT, posted, reset_blocked
 from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
 from hermes.domain.session.state import Session, Turn
-from hermes.domain.session.state_fold import evolve
 from hermes.domain.source import Place
-from hermes.domain.tool_call import CallOutcome
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import CallOutcome
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 
 
@@ -41,11 +41,12 @@ def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
     before = close_handed(before, turn.id, turn.results, now)
     session = before.session
     blocked = reset_blocked(session.blocked_reason) if session.blocked_by else ""
-    notes = "\n".join(filter(None, (note, blocked)))
-    started = then(before, TurnStarted(at=now, turn=turn.id, attempt=turn.attempt + 1, note=notes))
-    current = started.session.turn
-    assert current is not None
-    return publishing(started, TurnBegan(session=started.session.id, turn=current.id, attempt=current.attempt))
+    attempt = turn.attempt + 1
+    # A later attempt can go on between a call and its result, where no note fits: posts wait for the next turn.
+    mirrored = posted(session.posted) if session.posted and attempt == 1 else ""
+    notes = "\n".join(filter(None, (note, blocked, mirrored)))
+    began = Publish(event=TurnBegan(session=session.id, turn=turn.id, attempt=attempt))
+    return then(before, TurnStarted(at=now, turn=turn.id, attempt=attempt, note=notes), effects=(began,))
 
 
 def close_handed(before: Step, turn: TurnId, results: tuple[str, ...], now: float) -> Step:

@@ -18,7 +18,7 @@ from hermes.domain.access.question import (
     waiting_call,
 )
 from hermes.domain.access.role import Role
-from hermes.domain.cause import InterruptionCause, StopCause
+from hermes.domain.cause.cause import InterruptionCause, StopCause
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.domain.ids import TurnId
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
@@ -29,7 +29,7 @@ from hermes.domain.session.protocol import Answer, Step, TurnLimits
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.source import Source
-from hermes.domain.tool_call import Approval, Call, CallOutcome, CallState, Verdict
+from hermes.domain.turn.tool_call import Approval, Call, CallOutcome, CallState, Verdict
 from hermes.domain.values import replace
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}

@@ -7,10 +7,10 @@ waits: longer with each failure in a row, or until the context has grown. An ove
 
 from __future__ import annotations
 
-from hermes.domain.cause import CompressionCause, CompressionEnd, EndCause
+from hermes.domain.cause.cause import CompressionCause, CompressionEnd, EndCause
+from hermes.domain.cause.legacy_reason import compression_cause
 from hermes.domain.events import Notice, SessionMoved
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.records import (
     CompressionFailed,
     CompressionStarted,
@@ -29,6 +29,7 @@ from hermes.domain.session.builder import (
     start_next,
     then,
 )
+from hermes.domain.session.fold.state_fold import begin, evolve
 from hermes.domain.session.protocol import (
     Branch,
     Compress,
@@ -39,9 +40,8 @@ from hermes.domain.session.protocol import (
     TurnLimits,
 )
 from hermes.domain.session.state import Phase, Session, announced_cause, root_of
-from hermes.domain.session.state_fold import begin, evolve
 from hermes.domain.source import Source
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 
 PAUSE_S = 600.0  # after the first automatic failure; doubles with each one in a row
@@ -139,6 +139,7 @@ def summarised(session: Session, event: Summarised, now: float, _limits: TurnLim
         origins=event.origins,
         starts=event.starts,
         instructions=event.instructions,
+        posted=session.posted,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None
@@ -163,6 +164,7 @@ def branch(session: Session, event: Branch, now: float, _limits: TurnLimits) -> 
         starts=event.starts,
         instructions=event.instructions,
         handed=event.handed,
+        posted=session.posted if event.move_key else (),
     )
     child = _child(event.child, started, carried)
     return Step(session=session, child=replace(child, move_key=event.move_key))

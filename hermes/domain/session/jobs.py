@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.state import Preferences
 from hermes.domain.source import ChatContext
-from hermes.domain.tool_call import Call, CallOutcome
-from hermes.domain.turn_failure import Failure
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call, CallOutcome
+from hermes.domain.turn.turn_failure import Failure
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 
@@ -27,7 +27,9 @@ class ModelJob:
     attempt: int
     replies: int
     messages: Sequence[EncodedMessage]
+    size_bytes: int = 0  # of the messages; 0: not known
     options: bytes
+    pictured: bool = True  # False: no message refers to the media store
     prompt: EncodedMessage | None = None  # None: it is to be built
     platform: str = ""
     preferences: Preferences = Preferences()

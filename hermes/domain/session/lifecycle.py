@@ -5,16 +5,27 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from hermes.domain.cause import EndCause, StopCause
+from hermes.domain.cause.cause import EndCause, StopCause
+from hermes.domain.cause.reason import with_person
 from hermes.domain.events import Notice
-from hermes.domain.records import Continued, Ended, Preferred, ResetBlocked
+from hermes.domain.ids import InboundKey, TurnId
+from hermes.domain.records import Continued, Ended, HandedOver, Posted, Preferred, ResetBlocked
 from hermes.domain.session import calls
 from hermes.domain.session.builder import change_phase, give_up, open_turns, publishing, refuse, then
-from hermes.domain.session.protocol import EndSession, NoteBlocked, ResetSession, SetPreference, Step, TurnLimits
-from hermes.domain.session.reason import with_person
-from hermes.domain.session.state import Phase, Preferences, Session, is_pending
+from hermes.domain.session.protocol import (
+    EndSession,
+    HandOver,
+    NoteBlocked,
+    NotePost,
+    ResetSession,
+    SetPreference,
+    Step,
+    TurnLimits,
+)
+from hermes.domain.session.state import Phase, Preferences, Session, is_open, is_pending
 from hermes.domain.session.turn_stop import cancellation
-from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn.submission import Seen
+from hermes.domain.turn.tool_call import CallOutcome
 from hermes.domain.values import replace
 
 _PREFERENCES = tuple(field.name for field in fields(Preferences))
@@ -32,6 +43,23 @@ def end(session: Session, event: EndSession, now: float, _limits: TurnLimits) ->
     if event.successor is None:
         return ended
     return then(ended, Continued(at=now, successor=event.successor, reason=reason))
+
+
+def hand_over(session: Session, event: HandOver, now: float, _limits: TurnLimits) -> Step:
+    if session.phase != Phase.IDLE or is_pending(session):
+        return refuse(session, f"session {session.id} is {session.phase}; it can move when it is idle")
+    moved = then(Step(session=session), HandedOver(at=now, handover=event.handover))
+    return replace(moved, bind=event.handover.key)
+
+
+def note_post(session: Session, event: NotePost, now: float, _limits: TurnLimits) -> Step:
+    if not is_open(session):
+        return refuse(session, f"session {session.id} is {session.phase}")
+    sent = event.outgoing
+    posted = Posted(at=now, id=sent.id, place=sent.place, text=sent.text, shown=event.shown)
+    key = InboundKey(f"post:{sent.id}")
+    seen = Seen(key=key, session=session.id, turn=TurnId(""), fingerprint=b"", at=now)
+    return replace(then(Step(session=session), posted), seen=seen)
 
 
 def reset(session: Session, event: ResetSession, now: float, _limits: TurnLimits) -> Step:

@@ -19,8 +19,10 @@ from hermes.domain.session.protocol import (
     Compress,
     EndSession,
     Event,
+    HandOver,
     ModelCallWork,
     NoteBlocked,
+    NotePost,
     Recover,
     ResetSession,
     Resume,
@@ -40,8 +42,8 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.state import Phase, Session, is_open
 from hermes.domain.session.transaction import Due, complete, never_due
-from hermes.domain.submission import Submission
-from hermes.domain.tool_call import CallState
+from hermes.domain.turn.submission import Submission
+from hermes.domain.turn.tool_call import CallState
 from hermes.domain.values import replace
 
 _LIMITS = TurnLimits()
@@ -122,6 +124,8 @@ HANDLERS: Mapping[type, _Handler] = dict(
         _on(Suspend, recovery.suspend),
         _on(Resume, recovery.resume),
         _on(EndSession, lifecycle.end),
+        _on(HandOver, lifecycle.hand_over),
+        _on(NotePost, lifecycle.note_post),
         _on(ResetSession, lifecycle.reset),
         _on(NoteBlocked, lifecycle.note_blocked),
         _on(SetPreference, lifecycle.set_preference),

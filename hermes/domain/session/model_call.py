@@ -9,7 +9,7 @@ from hermes.domain.session.builder import give_up, start_next, then
 from hermes.domain.session.jobs import ModelReport, RetryReport
 from hermes.domain.session.protocol import Step, TurnLimits
 from hermes.domain.session.state import Phase, Session
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 
 
 def model_reported(session: Session, event: ModelReport, now: float, limits: TurnLimits) -> Step:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from hermes.domain.cause import InterruptionCause, StopCause
-from hermes.domain.tool_call import Call
+from hermes.domain.cause.cause import InterruptionCause, StopCause
+from hermes.domain.turn.tool_call import Call
 
 NOTE_MARK = "[Note from the system:"
 _CAUSES: Final[Mapping[InterruptionCause | StopCause, str]] = {
@@ -54,6 +54,10 @@ def reset_blocked(reason: str) -> str:
         f"A reset of this conversation was due and did not happen: {reason}.",
         "Check your background processes and end those that are not needed any more.",
     )
+
+
+def posted(texts: Iterable[str]) -> str:
+    return note("These messages were posted in this chat since your last answer, without you:", *texts)
 
 
 def step_limit(steps: int) -> str:

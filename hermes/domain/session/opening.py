@@ -10,8 +10,8 @@ from hermes.domain.ids import Epoch, SessionId, SessionKey
 from hermes.domain.operations import Append
 from hermes.domain.read.lineage import Address
 from hermes.domain.records import Continued, SessionStarted
+from hermes.domain.session.fold.state_fold import begin, evolve
 from hermes.domain.session.state import Phase, Session, is_pending
-from hermes.domain.session.state_fold import begin, evolve
 from hermes.domain.source import Source
 from hermes.domain.values import dataclass
 

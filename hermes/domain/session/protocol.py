@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
-from hermes.domain.cause import EndCause, HoldCause, InterruptionCause
+from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.records import MessageReceived, Record
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.domain.session.state import Session
-from hermes.domain.source import Place, Source
-from hermes.domain.submission import Busy, Handling, Seen, Submission
-from hermes.domain.tool_call import Call
-from hermes.domain.usage import Usage
+from hermes.domain.source import Handover, Place, Source
+from hermes.domain.turn.message import EncodedMessage, MessageOrigin
+from hermes.domain.turn.submission import Busy, Handling, Seen, Submission
+from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 
@@ -119,6 +119,21 @@ class EndSession:
     by: Place | None = None  # chat in which the end was requested; it gets no notice
     who: str = ""  # platform and user of the person who ends it
     cause: EndCause = EndCause.ASKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver:
+    """Move the conversation to another chat, whose key leads to it from now on."""
+
+    handover: Handover
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotePost:
+    """Send a message into the session's chat without the agent, and show it to the model with the next turn."""
+
+    outgoing: OutboxMessage
+    shown: str  # the text for the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +256,8 @@ Event: TypeAlias = (
     | Suspend
     | Resume
     | EndSession
+    | HandOver
+    | NotePost
     | ResetSession
     | NoteBlocked
     | SetPreference
@@ -340,6 +357,7 @@ class Step:
     seen: Seen | None = None
     also: tuple[InboundKey, ...] = ()  # further inbound ids that are seen with it
     located: Sequence[Seen] = ()  # keys that lead to one of its turns from now on
+    once: Sequence[Seen] = ()  # the same, and none of them may lead to a turn already
     bind: SessionKey | None = None  # from now on this key means this session
     child: SuccessorSession | None = None
     outbox: Sequence[OutboxMessage] = ()  # messages that are not final only name the place where a turn is shown

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.domain.cause import CompressionEnd, HoldCause, InterruptionCause, SuspendCause
-from hermes.domain.end_cause import was_compressed
+from hermes.domain.cause.cause import CompressionEnd, HoldCause, InterruptionCause, SuspendCause
+from hermes.domain.cause.end_cause import was_compressed
+from hermes.domain.cause.reason import interruption_reason
 from hermes.domain.records import Resumed, Suspended, TurnInterrupted
 from hermes.domain.session import calls, compression
 from hermes.domain.session.builder import (
@@ -17,7 +18,6 @@ from hermes.domain.session.builder import (
     then,
 )
 from hermes.domain.session.protocol import Recover, Resume, Step, Suspend, TurnLimits
-from hermes.domain.session.reason import interruption_reason
 from hermes.domain.session.state import Phase, Session, Turn, announced_cause, interruption_cause, is_open
 from hermes.domain.values import replace
 

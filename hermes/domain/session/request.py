@@ -10,17 +10,17 @@ from typing import assert_never
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import BadInputError
+from hermes.domain.history.message_chain import text_and_calls
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.message_chain import text_and_calls
 from hermes.domain.read.transcript import Transcript, carry
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.jobs import SummaryReport
 from hermes.domain.session.protocol import Branch, BranchOff, Request, Summarised, SummaryFailed, Undo, UndoTurns
 from hermes.domain.session.state import Session, Turn
 from hermes.domain.source import Source
-from hermes.domain.submission import Submission
-from hermes.domain.tool_call import Call, CallState
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
+from hermes.domain.turn.tool_call import Call, CallState
 from hermes.domain.values import replace
 
 

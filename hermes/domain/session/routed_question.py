@@ -13,7 +13,7 @@ from hermes.domain.records import Answered, Asked, ToolFinished
 from hermes.domain.session.state import Session
 from hermes.domain.session.turn_role import answered_by, who_wants
 from hermes.domain.source import Place
-from hermes.domain.tool_call import Call
+from hermes.domain.turn.tool_call import Call
 
 _WAITS = "Waiting for the owner's approval."
 

@@ -6,15 +6,15 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from hermes.domain.access.role import Role
-from hermes.domain.cause import CompressionCause, EndCause, InterruptionCause
+from hermes.domain.cause.cause import CompressionCause, EndCause, InterruptionCause
+from hermes.domain.cause.legacy_reason import legacy_interruption
+from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
-from hermes.domain.legacy_reason import legacy_interruption
-from hermes.domain.message import EncodedMessage
-from hermes.domain.message_chain import NO_CHAIN, Chain
-from hermes.domain.source import ChatContext, Place
-from hermes.domain.tool_call import Call
-from hermes.domain.turn_failure import Failure
-from hermes.domain.usage import Usage
+from hermes.domain.source import ChatContext, Handover, Place
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.turn_failure import Failure
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 
@@ -119,6 +119,8 @@ class Session:
     interruption: InterruptionCause = InterruptionCause.UNKNOWN  # of the interrupted turn; see `legacy_reason.py`
     instructed: bytes = b""  # hash of the client's instructions
     handed: tuple[Call, ...] = ()  # calls of the last answer that the client runs
+    handover: Handover | None = None  # the last one
+    posted: tuple[str, ...] = ()  # texts for the model that were posted into the chat since the last turn began
 
 
 def instructions_hash(message: EncodedMessage) -> bytes:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.grants import facts_of, granted_by
+from hermes.domain.history.history_key import located_by
 from hermes.domain.ids import Epoch, Seq
 from hermes.domain.operations import Append, Enqueue, Operation, Restore, See, SetDue
 from hermes.domain.outbox import outgoing_of
-from hermes.domain.session.history_key import located_by
 from hermes.domain.session.protocol import Step, SuccessorSession
 from hermes.domain.session.state import Session, is_pending
-from hermes.domain.tally import tallies_of
+from hermes.domain.turn.tally import tallies_of
 from hermes.domain.values import replace
 
 Due: TypeAlias = Callable[[Session, float], float | None]  # takes the time; returns when to check for a reset
@@ -37,7 +37,7 @@ def complete(before: Session, step: Step, now: float, due: Due) -> Step:
         outbox=outgoing_of(before, step.records),
         usage=usage,
         granted=granted_by(before, step.records),
-        located=(*step.located, *located_by(before, step.records, now)),
+        located=(*step.located, *located_by(before, step.records, step.session, now)),
         due=due(step.session, now),
         child=child,
     )
@@ -62,6 +62,7 @@ def operations_of(step: Step, epoch: Epoch) -> list[Operation]:
         operations.append(append)
         if step.seen is not None:
             operations += [See(seen=replace(step.seen, key=key)) for key in step.also]
+        operations += [See(seen=seen) for seen in step.once]
         operations += [See(seen=seen, latest=True) for seen in step.located]
     elif child is not None:  # fails the transaction if this session was deleted or has changed
         operations.append(SetDue(session=session.id, expected_seq=session.next_seq, due=step.due))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hermes.domain.events import TurnAnswered
-from hermes.domain.message_chain import text_and_calls
-from hermes.domain.reasoning import reasoning_of
+from hermes.domain.history.message_chain import text_and_calls
 from hermes.domain.records import TurnFinished
-from hermes.domain.session.builder import publishing, start_next, then, waiting_messages
-from hermes.domain.session.protocol import Step
+from hermes.domain.session.builder import start_next, then, waiting_messages
+from hermes.domain.session.protocol import Publish, Step
 from hermes.domain.session.state import Turn
-from hermes.domain.tool_call import client_calls
+from hermes.domain.turn.reasoning import reasoning_of
+from hermes.domain.turn.tool_call import client_calls
 
 TOOL_CALLS = "tool_calls"  # finish reason of an answer with calls for the client
 
@@ -20,20 +20,22 @@ def finish(before: Step, finished: TurnFinished, text: str) -> Step:
     assert turn is not None
     calls = client_calls(text_and_calls(finished.message)[1]) if finished.handed else ()
     reasoning = reasoning_of(finished.message).text
-    answers = (
-        TurnAnswered(
-            session=session.id,
-            turn=waiting,
-            text=text,
-            model=finished.model,
-            finish_reason=finished.finish_reason,
-            usage=turn.usage + finished.usage,
-            calls=calls,
-            reasoning=reasoning,
+    answers = tuple(
+        Publish(
+            event=TurnAnswered(
+                session=session.id,
+                turn=waiting,
+                text=text,
+                model=finished.model,
+                finish_reason=finished.finish_reason,
+                usage=turn.usage + finished.usage,
+                calls=calls,
+                reasoning=reasoning,
+            )
         )
         for waiting in waiting_messages(session, turn.id)
     )
-    return publishing(then(before, finished), *answers)
+    return then(before, finished, effects=answers)
 
 
 def hand_over(before: Step, turn: Turn, now: float) -> Step:

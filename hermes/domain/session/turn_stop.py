@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hermes.domain.cause import CompressionEnd, StopCause
+from hermes.domain.cause.cause import CompressionEnd, StopCause
+from hermes.domain.cause.reason import stop_message
 from hermes.domain.records import MarkedResumePending
 from hermes.domain.session import calls, compression
 from hermes.domain.session.builder import give_up, open_turns, start_next, then
 from hermes.domain.session.protocol import AnnounceStop, EndSession, Step, StopTurn, TurnLimits
-from hermes.domain.session.reason import stop_message
 from hermes.domain.session.state import Phase, Session, announced_cause, is_open
-from hermes.domain.tool_call import CallOutcome
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.tool_call import CallOutcome
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 
 MAX_WRITTEN = 8_000  # characters that are kept of an answer which a stop cut off

@@ -16,9 +16,9 @@ from loguru import logger
 
 from hermes.sandbox.init import find_init
 from hermes.sandbox.network.host_grants import granted_hosts
-from hermes.sandbox.network.listener import Listeners
 from hermes.sandbox.network.proxy import GuardProxy, NetworkPolicy, Report, Serving
 from hermes.sandbox.network.proxy_event import ProxyEvent
+from hermes.sandbox.network.proxy_listener import Listeners
 from hermes.sandbox.network.refusal_log import RefusalLog
 
 _INIT_S: Final = 5.0  # until bubblewrap has started its init

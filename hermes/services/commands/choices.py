@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from hermes.domain.reasoning import reasoning_of
 from hermes.domain.session.state import Preferences
-from hermes.domain.submission import Busy
+from hermes.domain.turn.reasoning import reasoning_of
+from hermes.domain.turn.submission import Busy
 from hermes.services.commands.context import CommandContext, Handler
 from hermes.services.commands.registry import REASONING
 from hermes.services.commands.reply import CommandReply, refused
@@ -57,7 +57,7 @@ async def model(context: CommandContext) -> CommandReply:
 async def personality(context: CommandContext) -> CommandReply:
     known, wanted = context.services.personalities(), context.argument.lower()
     if wanted in ("", "list"):
-        now = _chosen(context).personality or "as configured"
+        now = _in_force(_chosen(context).personality, context.services.configured().personality, "none")
         return CommandReply(
             text=f"The personality is {now}. Available: {', '.join(known)}, none, default.",
             choices=_for_buttons(DEFAULT, "none", *known),
@@ -73,7 +73,8 @@ async def reasoning(context: CommandContext) -> CommandReply:
     wanted = context.argument.lower()
     chosen = _chosen(context)
     if not wanted:
-        now, shown = chosen.reasoning or "as configured", "shown" if chosen.show_reasoning else "hidden"
+        now = _in_force(chosen.reasoning, context.services.configured().reasoning, "that of the model")
+        shown = "shown" if chosen.show_reasoning else "hidden"
         return CommandReply(
             text=f"The reasoning effort is {now}; reasoning is {shown}. Available: {', '.join(REASONING)}, default, "
             "show, hide.",
@@ -102,8 +103,8 @@ async def _last_reasoning(context: CommandContext) -> str:
 async def busy(context: CommandContext) -> CommandReply:
     wanted = context.argument.lower()
     if not wanted:
-        now = _chosen(context).busy
-        behaviour = f"{_BUSY[Busy(now)]} ({now})" if now else "is handled as configured"
+        chosen, configured = _chosen(context).busy, context.services.configured().busy or Busy.QUEUE
+        behaviour = f"{_BUSY[Busy(chosen or configured)]} ({chosen or f'{configured}, as configured'})"
         return CommandReply(
             text=f"A message that comes while a turn runs {behaviour}.", choices=_for_buttons(*Busy, DEFAULT)
         )
@@ -145,6 +146,11 @@ async def grants(context: CommandContext) -> CommandReply:
 async def _prefer(context: CommandContext, name: str, value: str | bool, text: str) -> CommandReply:
     session = await context.opened()
     return context.reply(text, await context.sessions.prefer(session.id, name, value, context.reason))
+
+
+def _in_force(chosen: str, configured: str, default: str) -> str:
+    """Return the value that applies, and where it comes from."""
+    return chosen or f"{configured or default} (as configured)"
 
 
 def _for_buttons(*choices: str) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from hermes.domain.cause.reason import with_person
 from hermes.domain.ids import TurnId
-from hermes.domain.session.reason import with_person
-from hermes.domain.session.state import Phase, Session
+from hermes.domain.session.state import Phase, Preferences, Session
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
@@ -29,10 +29,12 @@ class CommandServices:
     model_problem: Callable[[str], str]  # why `[PROVIDER:]MODEL` cannot be used; empty if it can
     personalities: Callable[[], Sequence[str]]
     context_window: Callable[[], int]
+    configured: Callable[[], Preferences]  # what applies unless the conversation has chosen
     processes: ProcessList
     shown: ShownChoices
     restart: Callable[[str, str], Awaitable[None]]  # takes the reason and the person
     prompt_files: PromptFiles | None = None
+    platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:
         return Default(model=next(iter(self.models()), ""), context_window=self.context_window())

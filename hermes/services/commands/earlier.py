@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from hermes.domain.end_cause import was_compressed
+from hermes.domain.cause.end_cause import was_compressed
 from hermes.domain.errors import UnknownSessionError
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.session.state import Phase, Session

@@ -6,8 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from hermes.domain.access.role import Role
+from hermes.services.commands.command_help import GREETING, help_text
 from hermes.services.commands.context import CommandContext, Handler, whole_number
-from hermes.services.commands.registry import GREETING, help_text
 from hermes.services.commands.reply import CommandReply
 from hermes.services.commands.wording import TALLY_HEADINGS, insights, status, tally_rows, usage
 

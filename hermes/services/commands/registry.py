@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from hermes.domain.access.role import Role
-from hermes.domain.submission import Busy
+from hermes.domain.turn.submission import Busy
 from hermes.domain.values import dataclass
 
 REASONING = ("none", "minimal", "low", "medium", "high", "xhigh")
@@ -141,6 +141,17 @@ COMMANDS: tuple[SlashCommand, ...] = (
         details="By its id, its number in the last list, its title, or the start of its title.",
     ),
     SlashCommand(
+        name="handoff",
+        needs=Role.ADMIN,
+        group=CommandGroup.CONVERSATION,
+        usage="[PLATFORM|back]",
+        help="Move this conversation to another chat platform",
+        details="It continues in the home channel there (/sethome), and both chats are told. back returns it to the "
+        "chat that it came from. What is written in either chat belongs to it. For the owner and admins.",
+        choices=("back",),
+        needs_rest=True,
+    ),
+    SlashCommand(
         name="stop",
         aliases=("cancel",),
         group=CommandGroup.TURN,
@@ -256,6 +267,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         details="Shows age and activity of each, and if it delays a reset. kill takes a number or an id.",
         choices=("kill",),
     ),
+    SlashCommand(name="platforms", group=CommandGroup.KNOW, help="Show the state of the chat platforms"),
     SlashCommand(name="whoami", group=CommandGroup.KNOW, help="Show your identity and role"),
     SlashCommand(
         name="sethome",
@@ -295,11 +307,11 @@ def parse(text: str) -> Parsed | Unknown | None:
     word, bot, argument = shape[1].lower(), shape[2] or "", (shape[3] or "").strip()
     command = _BY_WORD.get(word)
     if command is None:
-        return Unknown(word=word, suggestion=_nearest(word), bot=bot)
+        return Unknown(word=word, suggestion=nearest(word), bot=bot)
     return Parsed(command=command, argument=argument, bot=bot, word="" if word == command.name else word)
 
 
-def _nearest(word: str) -> str:
+def nearest(word: str) -> str:
     """Return the command that was probably meant: the only one with this prefix, or the most similar one."""
     begun = {command.name for each, command in _BY_WORD.items() if each.startswith(word)}
     if len(begun) == 1:
@@ -346,53 +358,3 @@ def menu(role: Role = Role.OWNER) -> list[dict[str, str | list[str]]]:
         for command in COMMANDS
         if role.includes(command.needs)
     ]
-
-
-# ---------------------------------------------------------------- help
-
-
-GREETING = (
-    "Hello! I am Hermes. Write to me: I remember our conversation and continue it after a restart.\n\n"
-    "/new starts a new conversation\n/stop stops the running turn\n/status shows the state\n/help lists all commands"
-)
-
-
-def help_text(name: str | None = None, *, narrow: bool = False, role: Role = Role.OWNER) -> str:
-    """Return the help for a role, or for one command. `narrow` avoids columns, for phones."""
-    if name is None:
-        shown = [command for command in COMMANDS if role.includes(command.needs)]
-        of_group = _narrow_help_of_group if narrow else _help_of_group
-        groups = (of_group(group, [each for each in shown if each.group is group]) for group in CommandGroup)
-        return "\n\n".join([*groups, *(["/help COMMAND shows more."] if narrow else [])])
-    command = find(name)
-    if command is None:
-        word = name.strip().removeprefix("/").lower()[:32]
-        return Unknown(word=word, suggestion=_nearest(word)).advice
-    lines = [command.written, f"{command.help}."]
-    if command.details:
-        lines.append(command.details)
-    if command.aliases:
-        lines.append("Also " + ", ".join(f"/{alias}" for alias in command.aliases) + ".")
-    if command.needs_rest:
-        lines.append("Not available while a turn runs.")
-    return "\n".join(lines)
-
-
-def _help_of_group(group: CommandGroup, members: Sequence[SlashCommand]) -> str:
-    width = max(len(_short(command)) for command in COMMANDS)
-    return "\n".join([group.value, *(f"  {_short(command):<{width}}  {command.help}" for command in members)])
-
-
-def _narrow_help_of_group(group: CommandGroup, members: Sequence[SlashCommand]) -> str:
-    return "\n".join(
-        [f"**{group.value}**", *(f"/{command.name}: {_uncapitalised(command.help)}" for command in members)]
-    )
-
-
-def _uncapitalised(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _short(command: SlashCommand) -> str:
-    """Return the usage, shortened if it would push the help column to the right."""
-    return command.written if len(command.written) <= 26 else f"/{command.name} [...]"

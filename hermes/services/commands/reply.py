@@ -8,7 +8,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.ids import InboundKey, SessionId, SessionKey
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
-from hermes.domain.submission import Receipt
+from hermes.domain.turn.submission import Receipt
 from hermes.domain.values import dataclass
 from hermes.services.commands.registry import SlashCommand
 

@@ -13,12 +13,13 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
 from hermes.domain.ids import TurnId
 from hermes.domain.read.views import SessionView
+from hermes.domain.session.state import Preferences
 from hermes.domain.values import replace
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
-from hermes.services.commands import background, choices, conversation, earlier, home, knowledge, trust, turn
+from hermes.services.commands import background, choices, conversation, earlier, handoff, home, knowledge, trust, turn
 from hermes.services.commands.context import CommandContext, CommandServices, Handler
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
@@ -32,6 +33,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **knowledge.HANDLERS,
     **background.HANDLERS,
     **home.HANDLERS,
+    **handoff.HANDLERS,
     **trust.HANDLERS,
 }
 
@@ -60,8 +62,10 @@ class CommandService:
         processes: ProcessList,
         model_problem: Callable[[str], str] = lambda _: "",
         context_window: Callable[[], int] = lambda: 0,
+        configured: Callable[[], Preferences] = Preferences,
         restart: Callable[[str, str], Awaitable[None]] = _cannot_restart,
         prompt_files: PromptFiles | None = None,
+        platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -71,10 +75,12 @@ class CommandService:
             model_problem=model_problem,
             personalities=personalities,
             context_window=context_window,
+            configured=configured,
             processes=processes,
             shown=ShownChoices(),
             restart=restart,
             prompt_files=prompt_files,
+            platforms=platforms,
         )
 
     def personalities(self) -> Sequence[str]:

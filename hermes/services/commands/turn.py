@@ -6,10 +6,10 @@ import hashlib
 import json
 
 from hermes.domain.access.question import FOR_THE_SESSION, SHOW, whole_question
-from hermes.domain.message import EncodedMessage
 from hermes.domain.session.state import Session
-from hermes.domain.submission import Busy, Handling, Receipt, Submission
-from hermes.domain.tool_call import Approval, Call
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Busy, Handling, Receipt, Submission
+from hermes.domain.turn.tool_call import Approval, Call
 from hermes.services.commands.context import CommandContext, Handler
 from hermes.services.commands.reply import NO, YES, CommandReply, refused
 from hermes.services.commands.wording import count, dropped, pending, question

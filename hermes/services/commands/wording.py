@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from hermes.domain.fence import without_fences
-from hermes.domain.message import EncodedMessage
 from hermes.domain.operations import Tally
 from hermes.domain.session.state import Phase, Session
-from hermes.domain.tool_call import Call, CallState
-from hermes.domain.usage import Usage
+from hermes.domain.text.fence import without_fences
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call, CallState
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 UNTITLED = "(no title)"

@@ -15,9 +15,10 @@ import shlex
 from itertools import product
 
 from hermes.domain.values import dataclass
-from hermes.shell_policy.bash.expansion import Expander, changed_value, static_output
+from hermes.shell_policy.bash.expansion import Expander, static_output
 from hermes.shell_policy.bash.grammar import MAX_PARTS, parse_list
 from hermes.shell_policy.bash.shell_files import ShellFiles
+from hermes.shell_policy.bash.shell_input import NO_INPUT, ShellInput, shell_script
 from hermes.shell_policy.bash.shell_variables import MAX_CHOICES, ShellVariables
 from hermes.shell_policy.bash.simple_command import (
     Redirection,
@@ -25,7 +26,6 @@ from hermes.shell_policy.bash.simple_command import (
     interprets,
     printed_by,
     resolved,
-    shell_argument,
 )
 from hermes.shell_policy.bash.syntax import (
     UNKNOWN,
@@ -40,7 +40,7 @@ from hermes.shell_policy.bash.syntax import (
     Variable,
 )
 from hermes.shell_policy.bash.word_grammar import MAX_DEPTH, Unparsable
-from hermes.shell_policy.bash.wrapper import SHELLS, Inner, Script, name_of, unwrap
+from hermes.shell_policy.bash.wrapper import Inner, Script, unwrap
 from hermes.shell_policy.protected_path import from_unknown
 
 MAX_TEXT = 128 * 1024  # characters
@@ -50,6 +50,9 @@ MAX_WRAPPED = 8  # `sudo env nice ...`
 _DECLARES = frozenset({"declare", "typeset", "export", "local", "readonly"})
 _FILLS = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "let"})
 _SUBSCRIPTS = _DECLARES | _FILLS | {"test", "[", "unset", "wait"}  # evaluate `a[...]` in their arguments
+_MAYBE_TEXT = frozenset(
+    {"alias", "bind", "complete", "compgen", "git", "vim", "vi", "nvim", "view", "ex", "less", "gdb"}
+)
 _RUNS_ITS_VALUE = frozenset(
     {"PROMPT_COMMAND", "PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"}
     | {"GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "LESSOPEN"}
@@ -64,15 +67,6 @@ class CommandLine:
     fork_bomb: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Input:
-    text: str | None = None
-    feeders: tuple[str, ...] = ()
-
-
-_NO_INPUT = _Input()
-
-
 def parse_command_line(text: str, *, cwd: str, home: str, hermes_home: str = "") -> CommandLine:
     walk = _Walk(cwd=cwd or UNKNOWN, home=home, hermes_home=hermes_home)
     problem = ""
@@ -82,7 +76,7 @@ def parse_command_line(text: str, *, cwd: str, home: str, hermes_home: str = "")
         problem = "there is a NUL in it"
         text = text.replace(UNKNOWN, "")
     try:
-        walk.script(text, _NO_INPUT)
+        walk.script(text, NO_INPUT)
     except Unparsable as error:
         problem = problem or str(error)
     except RecursionError:
@@ -123,7 +117,7 @@ class _Walk:
 
     # Lists
 
-    def script(self, text: str, given: _Input, positional: tuple[str, ...] | None = None) -> None:
+    def script(self, text: str, given: ShellInput, positional: tuple[str, ...] | None = None) -> None:
         self._enter()
         items = parse_list(text, self._depth, self._parts_left)
         before = self._variables.positional
@@ -135,7 +129,7 @@ class _Walk:
         self._variables.candidates["0"] = [("bash",)]
         self._depth -= 1
 
-    def _items(self, items: tuple[Pipeline, ...], given: _Input, *, maybe: bool) -> None:
+    def _items(self, items: tuple[Pipeline, ...], given: ShellInput, *, maybe: bool) -> None:
         for item in items:
             forked, self._forks = self._forks, self._forks or item.background or len(item.commands) > 1
             source = given
@@ -145,14 +139,14 @@ class _Walk:
                 source = self._piped(command, source, self.commands[start:])
             self._forks = forked
 
-    def _piped(self, command: Command, source: _Input, ran: list[SimpleCommand]) -> _Input:
+    def _piped(self, command: Command, source: ShellInput, ran: list[SimpleCommand]) -> ShellInput:
         names = (*source.feeders, *(each.name for each in ran if each.argv)) or ("",)
         text = None
         if isinstance(command, Simple) and ran:
             text = printed_by(command, ran)
-        return _Input(text=text, feeders=names)
+        return ShellInput(text=text, feeders=names)
 
-    def _command(self, command: Command, given: _Input, *, maybe: bool) -> None:
+    def _command(self, command: Command, given: ShellInput, *, maybe: bool) -> None:
         self._enter()
         self._step()
         match command:
@@ -165,7 +159,7 @@ class _Walk:
                 self._call(command, (UNKNOWN,), given)
         self._depth -= 1
 
-    def _compound(self, command: Compound, given: _Input, *, maybe: bool) -> None:
+    def _compound(self, command: Compound, given: ShellInput, *, maybe: bool) -> None:
         redirections, given = self._redirections(command.redirects, given)
         if redirections:
             self._emit(SimpleCommand(argv=(), written=command.kind, cwd=self._cwd, redirections=redirections))
@@ -179,7 +173,7 @@ class _Walk:
         else:
             self._items(command.body, given, maybe=maybe or command.kind != "{")
 
-    def _call(self, function: Function, arguments: tuple[str, ...], given: _Input) -> None:
+    def _call(self, function: Function, arguments: tuple[str, ...], given: ShellInput) -> None:
         if any(each is function for each in self._calling):  # one of the same name inside is another
             self.fork_bomb = self.fork_bomb or self._forks
             return
@@ -192,7 +186,7 @@ class _Walk:
 
     # Simple commands
 
-    def _simple(self, command: Simple, given: _Input, *, maybe: bool) -> None:
+    def _simple(self, command: Simple, given: ShellInput, *, maybe: bool) -> None:
         """Run the command once for each possible value of its variables."""
         self._variables.choice, self._variables.ambiguous = {}, set()
         start = len(self.commands)
@@ -208,7 +202,7 @@ class _Walk:
             self._one(command, given, maybe=True)
         self._variables.choice = {}
 
-    def _one(self, command: Simple, given: _Input, *, maybe: bool) -> None:
+    def _one(self, command: Simple, given: ShellInput, *, maybe: bool) -> None:
         redirections, given = self._redirections(command.redirects, given)
         assignments = tuple((each.name, self._assigned(each)) for each in command.assigned)
         self._uncertain = False
@@ -234,7 +228,7 @@ class _Walk:
         self._run(made, given, maybe=maybe)
         self._files.redirected(made, printed_by(command, self.commands[start:]))
 
-    def _run(self, command: SimpleCommand, given: _Input, *, maybe: bool = True) -> None:
+    def _run(self, command: SimpleCommand, given: ShellInput, *, maybe: bool = True) -> None:
         """Record the command, apply its effects, and continue with the commands it runs."""
         self._step()
         argv = command.argv
@@ -253,7 +247,7 @@ class _Walk:
             self._builtin(argv, given, maybe=maybe)
             if runs_file is not None and UNKNOWN not in runs_file:
                 self._run_file(command, runs_file, given)
-            for inner in (*unwrap(argv, given.text), *_shell_script(argv, given)):
+            for inner in (*unwrap(argv, given.text), *shell_script(argv, given)):
                 self._inner(inner, command, given)
             self._other_name(command, given)
             if function := self._functions.get(argv[0]):
@@ -261,7 +255,7 @@ class _Walk:
         self._wrapped -= 1
         self._depth -= 1
 
-    def _other_name(self, command: SimpleCommand, given: _Input) -> None:
+    def _other_name(self, command: SimpleCommand, given: ShellInput) -> None:
         """Follow an alias, copy or link of a program that this line created."""
         argv = command.argv
         if alias := self._aliases.pop(argv[0], None):  # once: an alias of itself would never end
@@ -270,7 +264,7 @@ class _Walk:
         if original := self._files.original_of(self._cwd, argv[0]):
             self._inner(Inner(argv=(original, *argv[1:])), command, given)
 
-    def _inner(self, inner: Inner | Script, outer: SimpleCommand, given: _Input) -> None:
+    def _inner(self, inner: Inner | Script, outer: SimpleCommand, given: ShellInput) -> None:
         if isinstance(inner, Inner):
             if inner.argv:
                 made = SimpleCommand(
@@ -292,7 +286,7 @@ class _Walk:
             if not outer.guess and outer.name not in _MAYBE_TEXT:
                 raise
 
-    def _builtin(self, argv: tuple[str, ...], given: _Input, *, maybe: bool) -> None:
+    def _builtin(self, argv: tuple[str, ...], given: ShellInput, *, maybe: bool) -> None:
         name, arguments = argv[0], argv[1:]
         if name in _SUBSCRIPTS:
             for argument in arguments:
@@ -330,7 +324,7 @@ class _Walk:
             self._cwd = from_unknown(self._cwd)
         self._variables.candidates["PWD"] = [(self._cwd,)]
 
-    def _fill(self, name: str, arguments: tuple[str, ...], given: _Input) -> None:
+    def _fill(self, name: str, arguments: tuple[str, ...], given: ShellInput) -> None:
         if name == "printf":
             if arguments[:1] == ("-v",) and len(arguments) > 2:
                 printed = static_output(("printf", *arguments[2:]), None)
@@ -349,60 +343,30 @@ class _Walk:
         return " ".join(self._expander.text(word) for word in assigned.words)
 
     def _assign(self, assigned: Assigned, value: str, *, maybe: bool) -> None:
-        if len(assigned.words) == 1:
-            values: tuple[str, ...] = (value,)
-        else:
-            values = tuple(self._expander.fields(assigned.words))
-        if assigned.subscript is not None or (assigned.append and len(assigned.words) != 1):
-            known = self._variables.last(assigned.name, ())
-            self._variables.set(assigned.name, (*known, *values), maybe=maybe)
-        elif assigned.append:
-            known = self._variables.last(assigned.name)
-            self._variables.set(assigned.name, ((known[0] if known else "") + value,), maybe=maybe)
-        else:
-            self._variables.set(assigned.name, values, maybe=maybe)
+        values = (value,) if len(assigned.words) == 1 else tuple(self._expander.fields(assigned.words))
+        self._variables.assign(assigned, values, maybe=maybe)
 
     def _value_that_runs(self, name: str, value: str) -> None:
         """Follow a variable's value as a command, if bash may run it in arithmetic or a prompt."""
         if name in _RUNS_ITS_VALUE:
-            self.script(value, _NO_INPUT)
+            self.script(value, NO_INPUT)
         elif "$(" in value or "`" in value:
             escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-            self.script(f': "{escaped}"', _NO_INPUT)
+            self.script(f': "{escaped}"', NO_INPUT)
 
     def _values_of(self, variable: Variable) -> tuple[str, ...]:
         if variable.subscript is not None:
             self._expander.text(variable.subscript)
         operand = self._expander.text(variable.operand) if variable.operand else ""
-        known = self._variables.known(variable)
-        match variable.operation:
-            case "":
-                return (UNKNOWN,) if known is None else known
-            case "-" | ":-" | "=" | ":=":
-                if known is None:
-                    self._uncertain = True
-                if known is not None and (known != ("",) or variable.operation[0] != ":"):
-                    return known
-                if "=" in variable.operation:
-                    self._variables.set(variable.name, (operand,), maybe=True)
-                return (operand,)
-            case "+" | ":+":
-                self._uncertain = self._uncertain or known is None
-                return (operand,)
-            case "!" if known is not None:
-                return self._variables.known(Variable(name=known[0])) or (UNKNOWN,)
-            case "?" | ":?":
-                return (UNKNOWN,) if known is None else known
-            case operation if known is not None and len(known) == 1:
-                return (changed_value(known[0], operation, operand),)
-            case _:
-                return (UNKNOWN,)
+        values, depends = self._variables.expanded(variable, operand)
+        self._uncertain = self._uncertain or depends
+        return values
 
     def _output_of(self, substitution: Substitution) -> str:
         start = len(self.commands)
         before, uncertain, cwd = self._variables.copy(), self._uncertain, self._cwd
         self._enter()
-        self._items(substitution.body, _NO_INPUT, maybe=False)
+        self._items(substitution.body, NO_INPUT, maybe=False)
         self._depth -= 1
         before.ambiguous |= self._variables.ambiguous
         self._variables, self._uncertain, self._cwd = before, uncertain, cwd
@@ -417,7 +381,9 @@ class _Walk:
 
     # Redirections and files
 
-    def _redirections(self, redirects: tuple[Redirect, ...], given: _Input) -> tuple[tuple[Redirection, ...], _Input]:
+    def _redirections(
+        self, redirects: tuple[Redirect, ...], given: ShellInput
+    ) -> tuple[tuple[Redirection, ...], ShellInput]:
         made: list[Redirection] = []
         for redirect in redirects:
             if redirect.here_document is not None:
@@ -430,12 +396,12 @@ class _Walk:
             if redirect.descriptor not in {"", "0"}:
                 continue
             if redirect.operator in {"<<", "<<-", "<<<"}:
-                given = _Input(text=target + ("\n" if redirect.operator == "<<<" else ""), feeders=("text",))
+                given = ShellInput(text=target + ("\n" if redirect.operator == "<<<" else ""), feeders=("text",))
             elif redirect.operator in {"<", "<>", "<&"}:
-                given = _Input(text=self._files.text_of(self._cwd, target), feeders=(f"file {target}",))
+                given = ShellInput(text=self._files.text_of(self._cwd, target), feeders=(f"file {target}",))
         return tuple(made), given
 
-    def _run_file(self, command: SimpleCommand, text: str, given: _Input) -> None:
+    def _run_file(self, command: SimpleCommand, text: str, given: ShellInput) -> None:
         first = text.partition("\n")[0]
         interpreter = command.name
         if first.startswith("#!") and "/" in command.argv[0] and not interprets(interpreter):
@@ -472,23 +438,3 @@ def _loop_values(fields: list[str]) -> list[tuple[str, ...]]:
     if all(re.fullmatch(r"(?a)[\w+@%][\w.+@%-]*", field) for field in fields):
         return [("*",)]
     return [(UNKNOWN,)]
-
-
-_MAYBE_TEXT = frozenset(
-    {"alias", "bind", "complete", "compgen", "git", "vim", "vi", "nvim", "view", "ex", "less", "gdb"}
-)
-
-
-def _shell_script(argv: tuple[str, ...], given: _Input) -> list[Script]:
-    """Return the script that a shell runs, from `-c` or from known input."""
-    name = name_of(argv)
-    text, rest = shell_argument(argv) if name in SHELLS else (None, ())
-    if text is not None:
-        return [Script(text=text, positional=rest)]
-    runs_input = (
-        name in SHELLS
-        or (given.text and name in {"ssh", "su"})
-        or (given.text and name in {"sudo", "doas"} and {"-s", "-i"} & set(argv))
-        or (given.text and name in {"source", "."} and argv[1:2] in {("/dev/stdin",), ("/dev/fd/0",)})
-    )
-    return [Script(text=given.text)] if runs_input and given.text is not None else []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Self
 
-from hermes.shell_policy.bash.syntax import UNKNOWN, Literal, Variable
+from hermes.shell_policy.bash.expansion import changed_value
+from hermes.shell_policy.bash.syntax import UNKNOWN, Assigned, Literal, Variable
 
 MAX_CHOICES = 12
 DAEMON_PID = "PPID"  # value of `$PPID`: the shell's parent is the daemon
@@ -71,6 +72,36 @@ class ShellVariables:
         if index_text.isdecimal() and len(index_text) < 4:
             return picked[int(index_text) : int(index_text) + 1] or (UNKNOWN,)
         return (UNKNOWN,)
+
+    def assign(self, assigned: Assigned, values: tuple[str, ...], *, maybe: bool) -> None:
+        """Assign expanded values. `name+=` and `name[i]=` keep what was there."""
+        if assigned.subscript is not None or (assigned.append and len(assigned.words) != 1):
+            values = (*self.last(assigned.name, ()), *values)
+        elif assigned.append:
+            known = self.last(assigned.name)
+            values = ((known[0] if known else "") + values[0],)
+        self.set(assigned.name, values, maybe=maybe)
+
+    def expanded(self, variable: Variable, operand: str) -> tuple[tuple[str, ...], bool]:
+        """Return the value of `${name...}`, and whether it depends on a variable that was never set."""
+        known = self.known(variable)
+        match variable.operation:
+            case "" | "?" | ":?":
+                return (UNKNOWN,) if known is None else known, False
+            case "-" | ":-" | "=" | ":=":
+                if known is not None and (known != ("",) or variable.operation[0] != ":"):
+                    return known, False
+                if "=" in variable.operation:
+                    self.set(variable.name, (operand,), maybe=True)
+                return (operand,), known is None
+            case "+" | ":+":
+                return (operand,), known is None
+            case "!" if known is not None:
+                return self.known(Variable(name=known[0])) or (UNKNOWN,), False
+            case operation if known is not None and len(known) == 1:
+                return (changed_value(known[0], operation, operand),), False
+            case _:
+                return (UNKNOWN,), False
 
     def _referred(self, name: str) -> str:
         for _ in range(_MAX_REFERENCES):

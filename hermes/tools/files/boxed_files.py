@@ -10,17 +10,17 @@ import asyncio
 import os
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
 import hermes
-from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
-from hermes.sandbox.box import boxed_line
-from hermes.sandbox.plan import HOME, BadWorkdirError, SandboxPlan
+from hermes.domain.process.sandbox_launch import Box
+from hermes.sandbox.box import start
 from hermes.sandbox.sandbox import Sandbox, code_directories
+from hermes.sandbox.sandbox_plan import HOME, BadWorkdirError, SandboxPlan
 from hermes.tools.files.file_worker import OPEN, receive, send
 from hermes.tools.tool import ToolContext, ToolError
 from hermes.tools.workplace import Workplace
@@ -132,20 +132,10 @@ class _Worker:
     async def start(cls, plan: SandboxPlan, box: Box) -> Self:
         """Start a worker. Call it on the event loop's thread: the sandbox ends with the thread that forked it."""
         ours, theirs = socket.socketpair()
-        with theirs, ExitStack() as held:
+        with theirs:
             packages = str(Path(hermes.__file__).parents[1])
             program = (sys.executable, "-I", "-S", "-c", _PROGRAM, packages)
-            line, descriptors = boxed_line(box, program, held, _ENVIRONMENT)
-            process = await asyncio.create_subprocess_exec(
-                *line,
-                stdin=theirs.fileno(),
-                stdout=DEVNULL,
-                stderr=DEVNULL,
-                env=OUTER_ENVIRONMENT,
-                cwd="/",
-                start_new_session=True,
-                pass_fds=descriptors,
-            )
+            process = await start(box, program, environ=_ENVIRONMENT, stdin=theirs.fileno())
         return cls(plan, process, ours)
 
     @property

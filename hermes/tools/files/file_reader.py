@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from io import BufferedReader
 from pathlib import Path
 
-from hermes.tools.terminal.output import storable
+from hermes.tools.terminal.command_output import storable
 from hermes.tools.tool import ToolError
 
 MAX_LINES = 2_000

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from hermes.domain.process.box import Box
-from hermes.domain.tool_call import Effect, Gate, Verdict
+from hermes.domain.process.sandbox_launch import Box
+from hermes.domain.turn.tool_call import Effect, Gate, Verdict
 from hermes.tools.files.boxed_files import BoxedFiles
-from hermes.tools.files.operations import Operation, patched_paths, perform
+from hermes.tools.files.file_operations import Operation, patched_paths, perform
 from hermes.tools.files.search_files import FileMatches, FileQuery, search
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace

@@ -14,7 +14,7 @@ import socket
 import stat
 from typing import Any
 
-from hermes.tools.files.operations import Operation, perform
+from hermes.tools.files.file_operations import Operation, perform
 from hermes.tools.tool import ToolError
 
 OPEN = "open"

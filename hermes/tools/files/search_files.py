@@ -15,15 +15,15 @@ import shutil
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass
-from hermes.sandbox.box import boxed_line
+from hermes.sandbox.box import start
 from hermes.tools.files import search_worker
-from hermes.tools.terminal.output import cut_line
+from hermes.tools.terminal.command_output import cut_line
 from hermes.tools.tool import ToolError
 
 DEADLINE_S = 30.0
@@ -178,19 +178,8 @@ async def _run(
     take: Callable[[Mapping[str, Any]], bool],
     box: Box | None,
 ) -> int:
-    with ExitStack() as held:
-        line, descriptors = (command, ()) if box is None else boxed_line(box, command, held, _ENVIRONMENT)
-        process = await asyncio.create_subprocess_exec(
-            *line,
-            stdin=DEVNULL if request is None else PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            cwd="/",
-            env=_ENVIRONMENT if box is None else OUTER_ENVIRONMENT,
-            limit=_EVENT_BYTES,
-            start_new_session=True,  # not reached by Ctrl+C at the daemon's terminal
-            pass_fds=descriptors,
-        )
+    stdin = DEVNULL if request is None else PIPE
+    process = await start(box, command, environ=_ENVIRONMENT, stdin=stdin, stdout=PIPE, limit_bytes=_EVENT_BYTES)
     assert process.stdout is not None
     try:
         if request is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.process.box import Box
+from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass
 from hermes.processes.child import ChildLimits
 

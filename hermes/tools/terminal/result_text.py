@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterable
 
 from hermes.tools.terminal.foreground import Ending
-from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 
 
 def result_text(output: str, notes: Iterable[str]) -> str:

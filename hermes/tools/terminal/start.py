@@ -10,11 +10,11 @@ from pathlib import Path
 from hermes.domain.access.role import Role
 from hermes.domain.values import dataclass, replace
 from hermes.sandbox.inside_path import is_directory_inside
-from hermes.sandbox.plan import BadWorkdirError, SandboxPlan
 from hermes.sandbox.sandbox import Sandbox
+from hermes.sandbox.sandbox_plan import BadWorkdirError, SandboxPlan
 from hermes.tools.terminal.child_environment import child_environment
-from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.shell_state import FRESH, ShellState, load, nearest_directory
+from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.tool import ToolContext, ToolError
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
 from hermes.domain.access.role import Role
-from hermes.domain.process.box import Box
-from hermes.domain.tool_call import Gate, Verdict
+from hermes.domain.process.sandbox_launch import Box
+from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import replace
 from hermes.processes.child import ChildLimits, ChildProcess, spawn
 from hermes.processes.command_output import CommandOutput, LineFeed
@@ -28,9 +28,14 @@ from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.terminal.foreground import Ending, run_to_end
 from hermes.tools.terminal.result_text import exit_code_notes, result_text, timeout_notes
-from hermes.tools.terminal.settings import TerminalSettings, check_command, checked_timeout, offered_parameters
 from hermes.tools.terminal.shell_state import ShellState, open_capture, read_capture, save, shell_argv
 from hermes.tools.terminal.start import CommandStart, StartPlanner
+from hermes.tools.terminal.terminal_settings import (
+    TerminalSettings,
+    check_command,
+    checked_timeout,
+    offered_parameters,
+)
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
 OUTSIDE_SANDBOX: Final = "outside-sandbox"  # the rule that a person allows

@@ -13,13 +13,14 @@ import asyncio
 import json
 import os
 import sys
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from asyncio.subprocess import PIPE
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass
-from hermes.sandbox.box import boxed_line
+from hermes.sandbox.box import start
 from hermes.tools.tool import ToolError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from yarl import URL
 
-    from hermes.tools.web.guard import AddressGuard
+    from hermes.tools.web.address_guard import AddressGuard
 
 T = TypeVar("T")
 _MB = 1 << 20
@@ -150,7 +151,7 @@ async def _visit(
 async def _session(guard: AddressGuard) -> AsyncIterator[ClientSession]:
     import aiohttp  # noqa: PLC0415 - as above
 
-    from hermes.tools.web.guard import GuardedResolver  # noqa: PLC0415
+    from hermes.tools.web.address_guard import GuardedResolver  # noqa: PLC0415
 
     connector = aiohttp.TCPConnector(
         resolver=GuardedResolver(guard), socket_factory=guard.socket, use_dns_cache=False, force_close=True
@@ -210,18 +211,7 @@ async def _read(response: ClientResponse, body: bytes, limits: FetchLimits, work
 async def _worked(job: bytes, box: Box | None) -> dict[str, str]:
     program = (sys.executable, "-Ps", "-m", "hermes.tools.web.worker")  # nothing is imported from the current folder
     environ = {"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
-    with ExitStack() as held:
-        line, descriptors = (program, ()) if box is None else boxed_line(box, program, held, environ)
-        process = await asyncio.create_subprocess_exec(
-            *line,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environ if box is None else OUTER_ENVIRONMENT,
-            cwd="/",
-            start_new_session=True,
-            pass_fds=descriptors,
-        )
+    process = await start(box, program, environ=environ, stdin=PIPE, stdout=PIPE)
     try:
         output, _ = await process.communicate(job)
     finally:

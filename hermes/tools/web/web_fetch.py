@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from hermes.domain.fence import fenced
-from hermes.domain.tool_call import Effect
+from hermes.domain.text.fence import fenced
+from hermes.domain.turn.tool_call import Effect
 from hermes.domain.values import dataclass
 from hermes.system.public_address import public_only, public_or_private
 from hermes.system.random_id import new_marker
@@ -18,8 +18,8 @@ from hermes.tools.web.fetch import Fetched, FetchLimits, Workers, fetch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.domain.process.box import Box
-    from hermes.tools.web.guard import AddressGuard
+    from hermes.domain.process.sandbox_launch import Box
+    from hermes.tools.web.address_guard import AddressGuard
 
 PART_CHARS = 15_000
 MAX_CHARS = 60_000
@@ -60,7 +60,7 @@ def web_tools(
 
 
 def guard_for(settings: WebSettings) -> AddressGuard:
-    from hermes.tools.web.guard import AddressGuard  # noqa: PLC0415 - brings aiohttp along
+    from hermes.tools.web.address_guard import AddressGuard  # noqa: PLC0415 - brings aiohttp along
 
     return AddressGuard(refusal=public_or_private if settings.allow_private_urls else public_only)
 

@@ -11,7 +11,7 @@ import json
 import resource
 import sys
 
-from hermes.tools.web.document import DocumentUnreadableError, read_document
+from hermes.tools.web.web_document import DocumentUnreadableError, read_document
 
 CPU_S = 20
 MEMORY_BYTES = 512 << 20

@@ -12,8 +12,8 @@ from pykka import ActorRef
 
 from hermes.actors.delivery.attempt import BELOW, ERASED, REPEATED
 from hermes.actors.delivery.delivery import DeliveryActor
+from hermes.actors.delivery.delivery_protocol import Deliveries, Drain, ForgetSession
 from hermes.actors.delivery.lane import MAX_MOVES, MAX_TRIES_IF_REFUSED
-from hermes.actors.delivery.protocol import Deliveries, Drain, ForgetSession
 from hermes.actors.kernel.actor import live_actors
 from hermes.domain.errors import DeliveryError, StorageError, StorageFullError
 from hermes.domain.events import CallAsked, CallBegan, TextDelta, TurnAnswered
@@ -21,7 +21,7 @@ from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.operations import Cancel, Enqueue
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
 from hermes.domain.source import Place
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.ports.chat import Abilities, Platform
 from hermes.services.event_hub import EventHub
 from tests.support.chat_platform import PLACE, ToyPlatform

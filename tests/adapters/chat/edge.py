@@ -16,9 +16,9 @@ from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.services import ChatServices
 from hermes.domain.ids import InboundKey, SessionId
 from hermes.domain.media.reference import user_message
-from hermes.domain.message import EncodedMessage
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.source import Place
+from hermes.domain.turn.message import EncodedMessage
 from hermes.ports.chat import Abilities, Inbound
 from hermes.services.home import HomeService
 from hermes.services.outbox import OutboxService
@@ -55,7 +55,12 @@ class Edge:
         self.pairing = PairingService(sessions=here.desk, outbox=self.outbox, clock=clock)
         self.homes = HomeService(["toy"], sessions=here.desk, outbox=self.outbox, clock=clock)
         self.office = ChatServices(
-            platforms=["toy"], pairing=self.pairing, homes=self.homes, outbox=self.outbox, clock=clock
+            platforms=["toy"],
+            pairing=self.pairing,
+            homes=self.homes,
+            outbox=self.outbox,
+            clock=clock,
+            sessions=here.desk,
         )
         self.desk = SessionChatIntake(
             sessions=here.desk,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.session.state import Phase
-from hermes.domain.tool_call import Call
+from hermes.domain.turn.tool_call import Call
 from hermes.ports.chat import Attachment, Foreign, ForeignKind
 from tests.actors.talk import asks, needs_leave
 from tests.adapters.chat.edge import MARKER, edge

@@ -22,7 +22,7 @@ from hermes.domain.errors import (
     StorageFullError,
 )
 from hermes.domain.ids import InboundKey, SessionId, TurnId
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from hermes.ports.chat import Inbound
 from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED

@@ -20,7 +20,7 @@ from hermes.domain.errors import (
     StorageFullError,
 )
 from hermes.domain.ids import InboundKey, SessionId, TurnId
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening
 from tests.adapters.telegram.conftest import HURRIED
 from tests.adapters.telegram.outgoing import outgoing

@@ -10,7 +10,7 @@ from hermes.adapters.chat.speaker import for_model
 from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.album import Album
 from hermes.adapters.telegram.update import inbound_of, is_urgent
-from hermes.domain.fence import without_fences
+from hermes.domain.text.fence import without_fences
 from hermes.ports.chat import Attachment, Foreign, ForeignKind, Inbound
 from hermes.services.commands.registry import parse
 

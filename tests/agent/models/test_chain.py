@@ -13,8 +13,8 @@ from hermes.agent.models.retry import MAX_RETRY_AFTER_S
 from hermes.agent.models.slots import Slots
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.reasoning import Reasoning
-from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
+from hermes.domain.turn.reasoning import Reasoning
+from hermes.domain.turn.turn_failure import Failure, FailureCause, FailureKind
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelReasoning, ModelRequest, ModelStarted
 from tests.agent.harness import DONE, Script, ScriptedModel, broken, calls, says, text
 

@@ -10,7 +10,7 @@ from hermes.agent.models.protocols.chat_wire import ChatWire, effort_fields
 from hermes.config.providers import PROVIDERS
 from hermes.domain.ids import SessionId
 from hermes.domain.provider import Provider, split_choice
-from hermes.domain.reasoning import Reasoning, fields_of, reasoning_of, without_reasoning
+from hermes.domain.turn.reasoning import Reasoning, fields_of, reasoning_of, without_reasoning
 from hermes.ports.agent import ModelRequest
 
 DETAIL = {"type": "reasoning.text", "text": "hm", "index": 0}

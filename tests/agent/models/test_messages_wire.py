@@ -11,14 +11,14 @@ from hermes.agent.models.protocols.messages_wire import thinking_fields
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.provider import WireProtocol
-from hermes.domain.reasoning import Reasoning, fields_of
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import Reasoning, fields_of
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import Model, ModelDone, ModelReasoning, ModelRequest, ModelText
 from tests.agent.harness import endpoint_model, heard
-from tests.support.messages_protocol import complaint, message, refusal, sent, started
+from tests.support.messages_protocol import block, complaint, message, refusal, sent, started
 from tests.support.model_server import CUT, ModelServer, Reply, stream
 
 K = FailureKind
@@ -78,6 +78,16 @@ async def test_an_answer_is_streamed_with_thinking_and_usage(server: ModelServer
     )
     assert server.headers[0]["x-api-key"] == KEY
     assert "Authorization" not in server.headers[0]
+
+
+async def test_prompt_tokens_at_the_end_of_the_answer_count(server: ModelServer, model: Model) -> None:
+    counts = {"input_tokens": 30, "cache_read_input_tokens": 20, "output_tokens": 5}
+    end = sent("message_delta", delta={"stop_reason": "end_turn"}, usage=counts)
+    text = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "hi"})
+    server.script(stream(started(prompt=0), *text, end, sent("message_stop")))
+    done = (await heard(model, request()))[-1]
+    assert isinstance(done, ModelDone)
+    assert done.usage == Usage(prompt_tokens=50, completion_tokens=5, cached_tokens=20)
 
 
 async def test_parallel_tool_calls_are_handed_on_and_their_results_come_back(

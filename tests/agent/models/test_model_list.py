@@ -6,9 +6,9 @@ from hermes.agent.models.model_list import list_models, listed
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Price
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Price
 from hermes.ports.agent import ModelRequest
 from tests.agent.harness import chat_model, heard
 from tests.support.model_server import ModelServer, error

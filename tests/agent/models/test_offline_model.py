@@ -9,8 +9,8 @@ import pytest
 from hermes.agent.models.offline_model import OfflineModel
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.turn_failure import FailureKind
 from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
 
 

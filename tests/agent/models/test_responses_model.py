@@ -13,14 +13,14 @@ from hermes.agent.chat_message import encode
 from hermes.config.providers import PROVIDERS
 from hermes.domain.errors import ModelError
 from hermes.domain.ids import SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.provider import WireProtocol
-from hermes.domain.reasoning import Reasoning, fields_of
-from hermes.domain.turn_failure import Failure, FailureCause, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import Reasoning, fields_of
+from hermes.domain.turn.turn_failure import Failure, FailureCause, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import Model, ModelDone, ModelReasoning, ModelRequest, ModelText
 from tests.agent.harness import endpoint_model, heard
-from tests.support.model_server import CUT, STALL, ModelServer, Reply, error, event, page, stream
+from tests.support.model_server import CUT, STALL, Drip, ModelServer, Reply, error, event, page, stream
 from tests.support.responses_protocol import SEALED, complaint, failed, response, sent
 
 K = FailureKind
@@ -163,6 +163,23 @@ async def test_silence_is_a_timeout_and_no_listener_a_refused_connection(server:
         failure = await failure_of(gone)
         await gone.close()
     assert (failure.kind, failure.cause) == (K.CONNECTION, FailureCause.REFUSED)
+
+
+@pytest.mark.parametrize("trickle", [b": alive\n\n", sent("response.output_text.delta", delta="x")])
+async def test_a_stream_that_hardly_moves_is_ended(server: ModelServer, trickle: bytes) -> None:
+    server.script(stream(Drip(data=trickle, every_s=0.02)))
+    model = made(server.base_url, idle_timeout_s=0.05)
+    assert (await failure_of(model)).kind is K.TIMEOUT
+    await server.until(lambda: server.left == 1)
+    await model.close()
+
+
+async def test_an_unknown_model_is_answered_with_similar_names(server: ModelServer) -> None:
+    server.models = [{"id": "gpt-5-mini"}, {"id": "whisper-1"}]
+    server.script(error(404, code="model_not_found"))
+    model = made(server.base_url, name="gpt-5-mni")
+    assert "gpt-5-mini" in (await failure_of(model)).message
+    await model.close()
 
 
 async def test_an_answer_cut_by_its_length_says_so(server: ModelServer, model: Model) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.agent.models.retry import BACKOFF_MAX_S, MAX_RETRY_AFTER_S, RETRYABLE, TRIES_MAX, next_delay
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 
 retryable = st.sampled_from(sorted(RETRYABLE))
 jitters = st.floats(0, 1, exclude_max=True)

@@ -10,8 +10,11 @@ async def test_slots_can_be_resized_while_some_are_taken() -> None:
     done = asyncio.Event()
 
     async def work() -> None:
-        async with slots:
+        await slots.take()
+        try:
             await done.wait()
+        finally:
+            slots.give_back()
 
     tasks = [asyncio.create_task(work()) for _ in range(6)]
     for most, taken in ((2, 2), (4, 4), (1, 4)):
@@ -30,12 +33,18 @@ async def test_one_who_leaves_when_it_was_its_turn_hands_it_on() -> None:
     first_may_go, entered = asyncio.Event(), asyncio.Event()
 
     async def hold() -> None:
-        async with slots:
+        await slots.take()
+        try:
             await first_may_go.wait()
+        finally:
+            slots.give_back()
 
     async def enter() -> None:
-        async with slots:
+        await slots.take()
+        try:
             entered.set()
+        finally:
+            slots.give_back()
 
     first = asyncio.create_task(hold())
     await asyncio.sleep(0)

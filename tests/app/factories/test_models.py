@@ -9,7 +9,7 @@ from hermes.app.factories.models import choice_of, make_models, terms_of
 from hermes.config.model_settings import AuxiliaryConfig, ModelConfig
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
-from hermes.domain.usage import Price
+from hermes.domain.turn.usage import Price
 
 KEYS = {"ANTHROPIC_API_KEY": "sk-a", "GROQ_API_KEY": "sk-g", "OWN": "sk-o"}
 
@@ -55,6 +55,12 @@ def test_a_missing_key_of_another_provider_is_reported_at_the_start(config: Conf
         make_models(config, KEYS)
 
 
+def test_only_azure_has_versions() -> None:
+    model = ModelConfig(provider="groq", name="m", api_key_env="", api_version="2024-10-21")
+    with pytest.raises(ConfigError, match=r"model\.api_version"):
+        make_models(Config(model=model), {})
+
+
 def test_a_provider_without_an_address_cannot_be_chosen_by_name() -> None:
     with pytest.raises(ConfigError, match=r"model\.base_url"):
         make_models(configured(), KEYS).chain_for(ModelChoice(provider="azure", model="gpt-4o"))
@@ -66,6 +72,7 @@ def test_each_model_has_its_own_terms() -> None:
     assert terms_of(config, "anthropic", "claude-haiku-4-5").price.input == 1.0
     assert terms_of(config, "groq", "llama").price == Price(input=0.5, output=1.0)
     assert terms_of(config, "groq", "unheard-of").price.input == 9.0
+    assert terms_of(config, "ollama", "unheard-of").price == Price()
     assert terms_of(config, "openai", "gpt-4.1").context_window == 1_047_576
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from hermes.app.factories.turn_environment import _path_gate
-from hermes.domain.tool_call import Verdict
+from hermes.domain.turn.tool_call import Verdict
 from hermes.tools.files.file_tools import file_tools
-from hermes.tools.registry import Toolbox
+from hermes.tools.toolbox import Toolbox
 from hermes.tools.workplace import Workplace
 from tests.tools.workbench import a_context
 

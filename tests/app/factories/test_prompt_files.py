@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from hermes.actors.process_services import Announcement
+from hermes.actors.process.process_services import Announcement
 from hermes.agent.tool_step import Folders
 from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.turn_environment import prompt_builder

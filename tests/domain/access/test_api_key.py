@@ -10,7 +10,7 @@ from hermes.domain.access.visibility import may_be_told_in
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionKey
 from hermes.domain.session.state import Session
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from tests.support.fakes import a_session
 
 CI = ApiKey(name="ci", role=Role.USER, hash=hash_of("secret"), created_at=0.0)

@@ -6,7 +6,7 @@ import pytest
 
 from hermes.domain.access.permission import CLARIFY, grants_for, is_routed, is_unasked, may_answer, rules_of
 from hermes.domain.access.role import Role
-from hermes.domain.tool_call import Call, Gate, Verdict
+from hermes.domain.turn.tool_call import Call, Gate, Verdict
 
 RULES = [("outside-sandbox",), ("recursive-delete", "outside-sandbox"), ("ssh-key",), ()]
 APPROVALS = ("once", "session", "always")

@@ -10,7 +10,7 @@ from hermes.cli.chat.fact import QuestionShown
 from hermes.cli.chat.turn_question import details
 from hermes.domain.access.question import CUT, LONGEST, asked_by, is_long, whole_question
 from hermes.domain.ids import TurnId
-from hermes.domain.tool_call import Call, Gate, Verdict
+from hermes.domain.turn.tool_call import Call, Gate, Verdict
 from hermes.shell_policy.policy import decide
 
 

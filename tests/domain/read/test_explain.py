@@ -9,8 +9,8 @@ import pytest
 from hermes.domain.ids import TurnId
 from hermes.domain.read.explain import explain, last_problem
 from hermes.domain.session.state import Phase, Turn
-from hermes.domain.tool_call import CallState
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.tool_call import CallState
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.adapters.a_call import a_call, waiting
 from tests.support.fakes import a_session
 

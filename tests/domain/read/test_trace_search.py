@@ -12,7 +12,7 @@ from hermes.domain.operations import MarkDelivered, See
 from hermes.domain.outbox_message import DeliveredMessage, OutboxKind
 from hermes.domain.read.trace import TraceState
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Seen
+from hermes.domain.turn.submission import Seen
 from tests.actors.harness import SessionHarness, world
 
 PLACE = Place(platform="toy", chat="c1")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
-from hermes.domain.read.transcript import LOOK_BACK, RECORDS_A_MESSAGE, read_page, stored_messages
-from hermes.domain.records import ContextCarried, LogEntry, MessageReceived, Record, TurnFinished, TurnStarted
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.read.transcript_page import LOOK_BACK, RECORDS_A_MESSAGE, read_page, stored_messages
+from hermes.domain.records import ContextCarried, LogEntry, MessageReceived, Record, TurnFinished, TurnStarted, Undone
 from hermes.domain.session.state import Phase, Preferences, Session
 from hermes.domain.source import Source
+from hermes.domain.turn.message import EncodedMessage
 
 SESSION = Session(
     id=SessionId("s"),
@@ -130,3 +131,25 @@ def test_a_message_that_waited_long_for_its_turn_is_on_its_page() -> None:
     assert reader.page(None, 2) == whole[-2:]
     assert reader.page(len(reader.entries) - 3, 2) == whole[-2:]
     assert json.loads(whole[-2].message)["content"] == "message 0"
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["still waits", "turn started"])
+def test_transcript_knows_of_pictures_once_their_message_is_visible(begun: bool) -> None:
+    words: tuple[Record, ...] = (received("a", "hello"), TurnStarted(at=2, turn=TurnId("a"), attempt=1))
+    transcript = Transcript()
+    transcript.extend((Seq(n), each) for n, each in enumerate(words))
+    assert not transcript.pictured
+    transcript.extend([(Seq(2), received("b", f"hermes-media:{'0' * 64}.png"))])
+    if begun:
+        transcript.extend([(Seq(3), TurnStarted(at=3, turn=TurnId("b"), attempt=1))])
+    assert transcript.pictured is begun
+
+
+def test_size_follows_the_messages() -> None:
+    transcript = Transcript()
+    for number, turn in enumerate(("a", "b")):
+        began = TurnStarted(at=2, turn=TurnId(turn), attempt=1)
+        transcript.extend([(Seq(2 * number), received(turn, "hello")), (Seq(2 * number + 1), began)])
+    assert transcript.size_bytes == 2 * len(user("hello"))
+    transcript.extend([(Seq(4), Undone(at=4, seq=Seq(3), offset=0, turns=1, reason="undone"))])
+    assert transcript.size_bytes == sum(map(len, transcript.messages)) == len(user("hello"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.cause.cause import HoldCause, InterruptionCause
 from hermes.domain.ids import InboundKey, Seq, SessionId, TurnId
 from hermes.domain.outbox import reply_id
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage
@@ -17,8 +17,8 @@ from hermes.domain.session.jobs import RetryReport
 from hermes.domain.session.protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
 from hermes.domain.session.routed_question import question_id
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Seen
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.submission import Seen
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.actors.talk import SessionTalk, does, needs_leave, reads, said
 
 CUT = "the daemon ended unexpectedly; nothing was recorded for 1.0 s"

@@ -9,7 +9,7 @@ import pytest
 from hermes.domain.access.grants import facts_of, granted_by, rules_in
 from hermes.domain.access.question import asked_by, open_question
 from hermes.domain.access.role import Role
-from hermes.domain.cause import InterruptionCause
+from hermes.domain.cause.cause import InterruptionCause
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered, TurnAnswered, TurnGaveUp
 from hermes.domain.ids import TurnId
 from hermes.domain.operations import PutFact
@@ -19,9 +19,9 @@ from hermes.domain.session.machine import step
 from hermes.domain.session.protocol import Accept, AnnounceStop, Answer, Resume, SetPreference, StopTurn, TurnLimits
 from hermes.domain.session.state import Phase, is_pending
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Handling
-from hermes.domain.tool_call import Call, CallOutcome, Gate, Verdict
-from hermes.domain.usage import Usage
+from hermes.domain.turn.submission import Handling
+from hermes.domain.turn.tool_call import Call, CallOutcome, Gate, Verdict
+from hermes.domain.turn.usage import Usage
 from tests.actors.talk import (
     API,
     DEFAULTS,

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.cause.cause import HoldCause, InterruptionCause
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import TurnAnswered
 from hermes.domain.ids import TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.records import MessageReceived, ToolFinished, TurnFinished, TurnStarted
 from hermes.domain.session.jobs import ModelReport, ToolReport
 from hermes.domain.session.machine import open_work, step
@@ -20,8 +19,9 @@ from hermes.domain.session.note import NO_RESULT
 from hermes.domain.session.protocol import ModelCallWork, Publish, Recover, Refuse, Step
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.source import Source
-from hermes.domain.submission import Submission
-from hermes.domain.tool_call import Call, CallOutcome, CallState
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
+from hermes.domain.turn.tool_call import Call, CallOutcome, CallState
 from tests.support.fakes import a_session
 
 API = Source(platform="api")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hermes.domain.access.question import asked_by
-from hermes.domain.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
-from hermes.domain.end_cause import end_cause
+from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
+from hermes.domain.cause.end_cause import end_cause
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.message import EncodedMessage, MessageOrigin
 from hermes.domain.read.explain import explain
-from hermes.domain.read.transcript import carry, stored_messages
+from hermes.domain.read.transcript import carry
+from hermes.domain.read.transcript_page import stored_messages
 from hermes.domain.records import ContextCarried, MarkedResumePending, Suspended, TurnFailed, TurnInterrupted
 from hermes.domain.session.jobs import SummaryReport
 from hermes.domain.session.note import NOTE_MARK, interrupted, no_outcome, not_run
@@ -29,7 +29,8 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.request import event_of
 from hermes.domain.session.state import Phase
-from hermes.domain.tool_call import Call, Gate, Verdict
+from hermes.domain.turn.message import EncodedMessage, MessageOrigin
+from hermes.domain.turn.tool_call import Call, Gate, Verdict
 from tests.actors.talk import SessionTalk, does, user
 
 SUMMARY = user("[Summary of the earlier part of this conversation, written by Hermes]")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.domain.cause import EndCause, InterruptionCause
-from hermes.domain.end_cause import end_cause, was_compressed
+from hermes.domain.cause.cause import EndCause, InterruptionCause
+from hermes.domain.cause.end_cause import end_cause, was_compressed
 from hermes.domain.events import Notice, SessionMoved, TurnGaveUp
 from hermes.domain.ids import TurnId
 from hermes.domain.read.explain import explain
@@ -27,8 +27,8 @@ from hermes.domain.session.protocol import (
 from hermes.domain.session.request import TooFarBackError
 from hermes.domain.session.state import Phase, is_pending
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Handling
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.submission import Handling
+from hermes.domain.turn.turn_failure import FailureKind
 from tests.actors.talk import USAGE, SessionTalk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW

@@ -7,13 +7,13 @@ from typing import get_args
 
 import pytest
 
-from hermes.domain.cause import HoldCause, InterruptionCause
+from hermes.domain.cause.cause import HoldCause, InterruptionCause
 from hermes.domain.events import TurnAnswered, TurnGaveUp
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.records import BadRecord, LogEntry, Resumed, TurnInterrupted
 from hermes.domain.session.builder import encode
+from hermes.domain.session.fold.state_fold import evolve, replay
 from hermes.domain.session.machine import HANDLERS, step
 from hermes.domain.session.protocol import (
     Accept,
@@ -31,9 +31,9 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.recovery import SUSPEND_AFTER
 from hermes.domain.session.state import Phase, is_pending
-from hermes.domain.session.state_fold import evolve, replay
-from hermes.domain.submission import Handling, Submission
-from hermes.domain.tool_call import Call
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Handling, Submission
+from hermes.domain.turn.tool_call import Call
 from tests.actors.talk import API, FRESH, SessionTalk, does, names, needs_leave, of, reads, refusal, said, told
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionKey, TurnId
 from hermes.domain.session.builder import open_turns
+from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.protocol import Accept, AnnounceStop, Hold, Rewrite, StartHeld, Suspend
 from hermes.domain.session.state import Phase, is_pending
-from hermes.domain.session.state_fold import replay
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Handling, Submission
+from hermes.domain.turn.submission import Handling, Submission
 from tests.actors.harness import world
 from tests.actors.talk import SessionTalk, names, of, refusal, said, user
 from tests.support.waiting import until

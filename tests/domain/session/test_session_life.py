@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from hermes.domain.events import TurnAnswered, TurnGaveUp
 from hermes.domain.ids import Seq, SessionId, TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.explain import explain
 from hermes.domain.read.reader import Reader
-from hermes.domain.read.transcript import stored_messages
+from hermes.domain.read.transcript_page import stored_messages
 from hermes.domain.read.turn_log import find_end, records_of
 from hermes.domain.records import LogEntry, Merged, ToolFinished, ToolStarted, TurnFailed, TurnFinished
+from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.machine import open_work
 from hermes.domain.session.protocol import (
     Accept,
@@ -42,9 +42,9 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.request import TooFarBackError, waiting_of
 from hermes.domain.session.state import Phase, Session, is_pending
-from hermes.domain.session.state_fold import replay
-from hermes.domain.tool_call import Call, CallState
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call, CallState
+from hermes.domain.turn.turn_failure import FailureKind
 from tests.actors.talk import SessionTalk, asks, does, events, needs_leave, reads, said, user
 
 LIMITS = TurnLimits(max_queue=3, max_replies=3, max_parallel=2)

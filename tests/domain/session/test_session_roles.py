@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from hermes.domain.access.role import Role
-from hermes.domain.cause import HoldCause
+from hermes.domain.cause.cause import HoldCause
 from hermes.domain.ids import SessionId, SessionKey, TurnId
 from hermes.domain.records import Answered, SessionStarted
 from hermes.domain.session.builder import open_turns
-from hermes.domain.session.protocol import Answer, Rewrite
+from hermes.domain.session.fold.state_fold import begin, replay
+from hermes.domain.session.protocol import Answer, Begin, Refuse, Rewrite
 from hermes.domain.session.state import Session
-from hermes.domain.session.state_fold import begin, replay
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.source import ChatContext, Place, Source
-from hermes.domain.submission import Submission
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.submission import Submission
+from hermes.domain.turn.turn_failure import FailureKind
 from tests.actors.talk import SessionTalk, asks, does, said, user
 
 THERE = Place(platform="toy", chat="g", message="1")
@@ -177,3 +177,27 @@ def test_a_turn_in_which_several_people_have_a_say_is_nobodys_alone() -> None:
     alone.do(said("so", source=EVE, busy="steer"))
     alone.returns("w1")
     assert not is_of_several(alone)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ("key-ci", "key-web", True),
+        ("key-ci", "api", True),
+        ("api", "key-ci", True),
+        ("key-ci", "key-ci", False),
+        ("api", "api", False),
+        ("key-ci", "terminal", False),  # the owner continues it on purpose
+        ("telegram", "api", False),
+    ],
+)
+def test_first_messages_of_two_keys_do_not_meet_in_one_new_session(first: str, second: str, refused: bool) -> None:
+    started = SessionStarted(at=0.0, key=SessionKey("k"), source=Source(platform=first), reason="first message")
+    talk = SessionTalk(begin(SessionId("s"), started), log=(started,))
+    talk.do(said("mine", source=Source(platform=first)))
+    before = talk.session
+    talk.do(said("yours", source=Source(platform=second)))
+    assert any(isinstance(effect, Refuse) for effect in talk.last.effects) is refused
+    assert (talk.session == before) is refused
+    talk.do(Begin(source=Source(platform=second), title="yours"))
+    assert any(isinstance(effect, Refuse) for effect in talk.last.effects) is refused

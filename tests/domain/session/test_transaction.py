@@ -10,7 +10,7 @@ from hermes.domain.session.protocol import Answer, Branch
 from hermes.domain.session.state import Session
 from hermes.domain.session.transaction import operations_of
 from hermes.domain.source import Place, Source
-from hermes.domain.submission import Submission
+from hermes.domain.turn.submission import Submission
 from tests.actors.talk import API, FRESH, SessionTalk, needs_leave, said, user
 
 CHAT = Source(platform="toy", user="ann", place=Place(platform="toy", chat="1"))

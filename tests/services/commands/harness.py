@@ -15,14 +15,14 @@ from hermes.agent.chat_message import encode
 from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, assemble
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, SessionKey
-from hermes.domain.message import EncodedMessage
-from hermes.domain.reasoning import Reasoning, fields_of
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
-from hermes.domain.session.state import Session
+from hermes.domain.session.state import Preferences, Session
 from hermes.domain.source import Source
-from hermes.domain.submission import Receipt, Submission
-from hermes.domain.tool_call import Call, CallOutcome
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import Reasoning, fields_of
+from hermes.domain.turn.submission import Receipt, Submission
+from hermes.domain.turn.tool_call import Call, CallOutcome
+from hermes.domain.turn.usage import Usage
 from hermes.services.commands.registry import Parsed, Unknown, parse
 from hermes.services.commands.reply import CommandCaller, CommandReply
 from hermes.services.commands.service import CommandService
@@ -73,8 +73,13 @@ class CommandHarness:
     def __init__(self) -> None:
         self.now = START
         self.models = ["toy-1", "toy-2"]
+        self.configured = Preferences()
         self.model_problems: dict[str, str] = {}
         self.restarts: list[str] = []
+        self.platforms = [
+            {"name": "telegram", "state": "running", "problem": ""},
+            {"name": "slack", "state": "down", "problem": "no network"},
+        ]
         self.journal = LoopJournal()
         self.agent = ScriptedAgent()
         self.processes = FakeProcesses()
@@ -90,7 +95,9 @@ class CommandHarness:
             personalities=lambda: ("concise", "teacher"),
             processes=self.processes,
             context_window=lambda: 1000,
+            configured=lambda: self.configured,
             restart=self._restart,
+            platforms=lambda: self.platforms,
         )
 
     @property

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.services.commands.registry import (
-    COMMANDS,
-    CommandGroup,
-    Parsed,
-    Unknown,
-    completions,
-    find,
-    help_text,
-    menu,
-    parse,
-)
+from hermes.services.commands.command_help import help_text
+from hermes.services.commands.registry import COMMANDS, CommandGroup, Parsed, Unknown, completions, find, menu, parse
 from hermes.services.commands.service import _HANDLERS
 
 

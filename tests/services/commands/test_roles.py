@@ -9,11 +9,12 @@ import pytest
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.source import Source
-from hermes.services.commands.registry import COMMANDS, help_text, menu
+from hermes.services.commands.command_help import help_text
+from hermes.services.commands.registry import COMMANDS, menu
 from tests.services.commands.harness import ANN, CommandHarness, world
 from tests.support.fakes import process_view
 
-ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights"}
+ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights", "handoff"}
 USER = {"model", "reasoning", "processes"}
 EVE = Source(platform="telegram", user="eve", role=Role.GUEST)
 EVES = "agent:main:telegram:dm:eve"

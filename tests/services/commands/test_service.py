@@ -10,9 +10,9 @@ import pytest
 from hermes.domain.access.role import Role
 from hermes.domain.errors import StorageFullError
 from hermes.domain.ids import InboundKey, SessionId, SessionKey
-from hermes.domain.session.state import Phase
+from hermes.domain.session.state import Phase, Preferences
 from hermes.domain.source import Source
-from hermes.domain.tool_call import Call, Gate, Verdict
+from hermes.domain.turn.tool_call import Call, Gate, Verdict
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandCaller
 from tests.services.commands.harness import ANN, BOB, CommandHarness, said, world
@@ -753,3 +753,38 @@ async def test_standing_grants_are_listed_and_withdrawn() -> None:
         assert (await here.command("/grants withdraw recursive-delete", "s")).ok
         assert not (await here.command("/grants withdraw recursive-delete", "s")).ok
         assert (await here.command("/grants", "s")).text == "There are no standing grants."
+
+
+@pytest.mark.parametrize(
+    ("command", "configured", "chosen", "unset"),
+    [
+        (
+            "/busy",
+            "waits for the end of the turn (queue, as configured)",
+            "stops the turn and is answered instead (interrupt)",
+            "(queue, as configured)",
+        ),
+        (
+            "/reasoning",
+            "effort is low (as configured)",
+            "effort is high;",
+            "effort is that of the model (as configured)",
+        ),
+        (
+            "/personality",
+            "personality is teacher (as configured)",
+            "personality is concise.",
+            "personality is none (as configured)",
+        ),
+    ],
+)
+async def test_command_without_argument_tells_the_value_in_force(
+    command: str, configured: str, chosen: str, unset: str
+) -> None:
+    async with world() as here:
+        assert unset in (await here.command(command, "s")).text
+        here.configured = Preferences(busy="queue", reasoning="low", personality="teacher")
+        assert configured in (await here.command(command, "s")).text
+        choice = {"/busy": "interrupt", "/reasoning": "high", "/personality": "concise"}[command]
+        await here.command(f"{command} {choice}", "s")
+        assert chosen in (await here.command(command, "s")).text

@@ -15,11 +15,11 @@ import pytest
 from aiohttp import web
 
 from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.tool_call import Effect
+from hermes.domain.turn.tool_call import Effect
 from hermes.system.public_address import Address, public_only
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from hermes.tools.web.address_guard import AddressGuard, AddressRefusedError
 from hermes.tools.web.fetch import FetchLimits
-from hermes.tools.web.guard import AddressGuard, AddressRefusedError
 from hermes.tools.web.web_fetch import MAX_WORKERS, WebSettings, guard_for, web_tools
 from tests.tools.web.pdf import a_pdf
 
@@ -191,10 +191,11 @@ async def test_a_bomb_is_not_unpacked(site: Site) -> None:
         await site.fetch()
 
 
-async def test_a_page_made_to_keep_a_parser_busy_ends_with_the_time_limit(site: Site) -> None:
+async def test_a_page_made_to_keep_a_parser_busy_ends_with_a_limit(site: Site) -> None:
+    """Which limit comes first depends on the machine: the fetch's time or the worker's memory."""
     site.limits = replace(site.limits, total_s=0.5)
     site.handler = saying(text="<p><b>a</b>" * 400_000, content_type="text/html")
-    with pytest.raises(ToolError, match=r"timed out after 0\.5 s"):
+    with pytest.raises(ToolError, match=r"timed out after 0\.5 s|takes too much time or memory"):
         await site.fetch()
 
 

@@ -30,8 +30,10 @@ from hermes.domain.records import (
     ContextCarried,
     Continued,
     Ended,
+    HandedOver,
     MessageReceived,
     ModelReplied,
+    Posted,
     Preferred,
     Resumed,
     SessionStarted,
@@ -63,6 +65,10 @@ def session_event(entry: JournalEntry) -> Named | None:
             return "session.updated", {"preferences": plain(preferences)}
         case Undone(turns=turns):
             return "session.undone", {"turns": turns}
+        case Posted(id=name):
+            return "session.posted", {"message_id": name}
+        case HandedOver(handover=moved):
+            return "session.handed_over", {"to": plain(moved.place), "reason": moved.reason}
         case CompressionStarted(reason=reason):
             return "session.compressing", {"reason": reason}
         case CompressionFailed(reason=reason):

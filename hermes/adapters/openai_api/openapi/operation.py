@@ -51,6 +51,7 @@ class ApiRoute:
     events: Any = None
     stream_text: str = ""
     also: Mapping[int, Any] = field(default_factory=dict)  # further answers by status; None: without a body
+    errors: tuple[int, ...] = ()  # statuses of errors, besides those that follow from the route's shape
     open: bool = False  # no key is needed
     form: bool = False  # the body is a form
     binary: bool = False  # the answer is the content of a file
@@ -107,7 +108,7 @@ class ApiRoute:
         first = found[str(self.status)]
         if self.binary:
             first["description"] = "The file"
-            first["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+            first["content"] = {"*/*": {}}  # in OpenAPI 3.1 binary data has no schema
         if self.text_type:
             first["description"] = "Text"
             first["content"] = {self.text_type: {"schema": _TEXT}}
@@ -119,7 +120,18 @@ class ApiRoute:
                 TURN_HEADER: {"schema": _TEXT, "description": "Turn of the message."},
                 REPLAY_HEADER: {"schema": {"const": "true"}, "description": "The key was used before."},
             }
-        return {**found, "4XX": _ERROR, **({} if self.open else {"5XX": _ERROR})}
+        return {**found, **dict.fromkeys(map(str, self._errors()), _ERROR), **({} if self.open else {"5XX": _ERROR})}
+
+    def _errors(self) -> list[int]:
+        """Return the statuses of errors that this operation answers with, besides 5XX."""
+        found = {400, 431, *self.errors}
+        found |= set() if self.open else {401, 403, 429}
+        found |= set() if self.body is None else {408, 413, 415, 422}
+        found |= set() if self.query is None else {422}
+        found |= {409} if self.method != "get" and self.path.startswith("/api/sessions") else set()
+        found |= set() if "{id}" not in self.path else {404} if self.method == "get" else {404, 409}
+        found |= {402, 404, 409, 422} if IDEMPOTENCY_HEADER in self.headers else set()
+        return sorted(found)
 
 
 def paths(operations: Iterable[ApiRoute]) -> JsonObject:

@@ -86,6 +86,8 @@ Server-sent events of all sessions. Those of turns have the names and fields of 
 | `session.continued` | yes | `successor`, `reason` |
 | `session.updated` | yes | `preferences` |
 | `session.undone` | yes | `turns` |
+| `session.posted` | yes | `message_id` |
+| `session.handed_over` | yes | `to`, `reason` |
 | `session.compressing`, `session.compression_failed` | yes | `reason` |
 | `session.state` | no | `phase`, `reason` |
 | `process.started`, `process.ended` | no | `process_id`, `command`, and `end` |

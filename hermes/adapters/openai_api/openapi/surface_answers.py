@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from hermes.adapters.http.schema import SessionIdText
-from hermes.adapters.openai_api.openapi.answers import Count, Pending
+from hermes.adapters.openai_api.file_api import Purpose
+from hermes.adapters.openai_api.openapi.answers import Count, PendingJson
 
 
 class FileJson(TypedDict):
@@ -39,7 +40,13 @@ class FileUpload(TypedDict):
     """Form of an upload."""
 
     file: Annotated[str, Meta(extra_json_schema={"format": "binary"})]
-    purpose: NotRequired[str]
+    purpose: NotRequired[Purpose]
+
+
+class TranscriptionForm(TypedDict):
+    """Form of a request for a transcription. All parts are passed to the provider."""
+
+    file: Annotated[str, Meta(extra_json_schema={"format": "binary"})]
 
 
 class TextChoice(TypedDict):
@@ -66,7 +73,7 @@ class SessionChatAnswer(TypedDict):
     message: dict[str, str]
     finish_reason: NotRequired[str]
     usage: NotRequired[dict[str, Any]]
-    pending: NotRequired[Pending]
+    pending: NotRequired[PendingJson]
 
 
 class SessionChatEvent(TypedDict):

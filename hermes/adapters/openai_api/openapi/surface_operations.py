@@ -8,6 +8,7 @@ from hermes.adapters.http.parameter import IDEMPOTENCY_HEADER, KEY_HEADER, SESSI
 from hermes.adapters.openai_api.file_api import FileListQuery
 from hermes.adapters.openai_api.openapi import stream_text, surface_answers
 from hermes.adapters.openai_api.openapi.operation import ApiRoute
+from hermes.adapters.openai_api.provider_api import EmbeddingsRequest, ImageRequest, SpeechRequest
 from hermes.adapters.openai_api.sessions.search_api import SearchQuery
 from hermes.adapters.openai_api.sessions.session_chat_api import SessionMessage
 from hermes.adapters.openai_api.text_completion import TextCompletionRequest
@@ -63,13 +64,37 @@ _AGENT = (
     ApiRoute(
         route="GET /v1/toolsets", id="listToolsets", summary="List toolsets", answer=surface_answers.ToolsetList
     ),
-    *(
-        ApiRoute(route=f"POST {path}", id=name, summary=f"Pass a request for {what} to the provider", binary=True)
-        for path, name, what in (
-            ("/v1/embeddings", "createEmbeddings", "embeddings"),
-            ("/v1/audio/speech", "createSpeech", "speech"),
-            ("/v1/audio/transcriptions", "createTranscription", "transcriptions"),
-        )
+    ApiRoute(
+        route="POST /v1/embeddings",
+        id="createEmbeddings",
+        summary="Pass a request for embeddings to the provider",
+        body=EmbeddingsRequest,
+        example={"model": "text-embedding-3-small", "input": "Hello"},
+        binary=True,
+    ),
+    ApiRoute(
+        route="POST /v1/audio/speech",
+        id="createSpeech",
+        summary="Pass a request for speech to the provider",
+        body=SpeechRequest,
+        example={"model": "tts-1", "voice": "alloy", "input": "Hello"},
+        binary=True,
+    ),
+    ApiRoute(
+        route="POST /v1/audio/transcriptions",
+        id="createTranscription",
+        summary="Pass a request for a transcription to the provider",
+        body=surface_answers.TranscriptionForm,
+        form=True,
+        binary=True,
+    ),
+    ApiRoute(
+        route="POST /v1/images/generations",
+        id="createImage",
+        summary="Pass a request for an image to the provider",
+        body=ImageRequest,
+        example={"model": "gpt-image-1", "prompt": "A lighthouse"},
+        binary=True,
     ),
 )
 _FILES = (

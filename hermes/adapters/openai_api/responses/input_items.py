@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
 from hermes.adapters.http.schema import Fields, FilledText, Text, decode
+from hermes.domain.history.message_chain import SERVER_CALL
 from hermes.domain.media.reference import SCHEME, content_of, named_by, picture
-from hermes.domain.message_chain import SERVER_CALL
 
 Messages: TypeAlias = list[dict[str, Any]]
 

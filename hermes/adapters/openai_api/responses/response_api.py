@@ -34,7 +34,7 @@ from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.errors import BadInputError
 from hermes.domain.events import CallAsked
 from hermes.domain.ids import RESPONSE, SessionId, TurnToken
-from hermes.domain.submission import Receipt
+from hermes.domain.turn.submission import Receipt
 from hermes.domain.values import replace
 from hermes.ports.hub import Subscription
 from hermes.services.commands.registry import Parsed

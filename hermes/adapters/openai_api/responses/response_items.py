@@ -17,7 +17,7 @@ from hermes.adapters.openai_api.turns.turn_view import said, text_of
 from hermes.domain.ids import RESPONSE, TurnToken, decode_token
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import ModelReplied, ToolFinished, TurnFinished
-from hermes.domain.tool_call import CallOutcome
+from hermes.domain.turn.tool_call import CallOutcome
 
 SERVER_LABEL: Final = "hermes"
 _ITEM_ID: Final = re.compile(r"(?:msg|mcp|fc)_([\w-]+?)_(?:asked_[0-9a-f]{8}|[0-9]+(?:_[0-9]+)?)")

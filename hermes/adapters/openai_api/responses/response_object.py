@@ -24,7 +24,7 @@ from hermes.domain.events import CallAsked, TurnGaveUp
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import MessageReceived, TurnFinished
-from hermes.domain.usage import Usage
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 _CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}

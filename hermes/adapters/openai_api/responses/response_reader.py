@@ -22,9 +22,9 @@ from hermes.adapters.openai_api.turns.turn_view import received_in, turn_of
 from hermes.adapters.openai_api.turns.turn_wait import while_wanted
 from hermes.domain.events import TurnGaveUp
 from hermes.domain.ids import RESPONSE, TurnToken
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.submission import Receipt
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt
 
 GONE = b"1"
 MAX_ITEMS = 100

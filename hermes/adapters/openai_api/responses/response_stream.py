@@ -18,7 +18,7 @@ from hermes.adapters.openai_api.turns.turn_follower import TurnFollower, TurnUpd
 from hermes.domain.ids import SessionId, TurnId, TurnToken
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import Asked, MessageReceived
-from hermes.domain.submission import Receipt
+from hermes.domain.turn.submission import Receipt
 from hermes.domain.values import dataclass
 from hermes.ports.hub import Subscription
 

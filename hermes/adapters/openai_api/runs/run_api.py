@@ -35,7 +35,7 @@ from hermes.adapters.openai_api.turns.turn_request import read_run, turn_request
 from hermes.adapters.openai_api.turns.turn_view import turn_of
 from hermes.domain.ids import RUN, SessionId, TurnToken
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.submission import Handling
+from hermes.domain.turn.submission import Handling
 from hermes.services.commands.registry import Parsed
 
 MAX_LISTED = 100

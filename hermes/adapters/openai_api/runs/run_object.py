@@ -31,7 +31,7 @@ from hermes.domain.records import (
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.domain.turn_failure import Failure, FailureKind
+from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import dataclass
 
 Named = tuple[str, JsonObject]

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from hermes.adapters.http import presentation
 from hermes.adapters.http.caller import CALLER
 from hermes.adapters.http.parameter import query
-from hermes.adapters.http.presentation import JsonObject, plain
+from hermes.adapters.http.presentation import JsonObject, findings
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import Fields, FilledText, SessionIdText
 from hermes.adapters.http.service import Service, json_response
@@ -18,9 +19,8 @@ from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Session
 from hermes.ports.search import Findings
 
-MAX_HITS = 100
+MAX_HITS = 1_000
 MAX_QUERY = 400
-_MAX_READ = 1_000  # hits read to find those that the caller may see
 
 
 class SearchQuery(Fields):
@@ -44,13 +44,12 @@ class SearchApi:
             raise refusal(501, "no_search", "This daemon has no search index.")
         found = await self._service.search.search(
             asked.q,
-            limit=asked.limit if CALLER.get(None) is None else _MAX_READ,
+            limit=asked.limit if CALLER.get(None) is None else MAX_HITS,
             session=None if isinstance(asked.session_id, UnsetType) else SessionId(asked.session_id),
             role=None if isinstance(asked.role, UnsetType) else asked.role,
             since=None if isinstance(asked.since, UnsetType) else asked.since,
         )
-        shown = await self._shown(found, asked.limit)
-        return json_response({"query": asked.q, "hits": shown, "index": found.index and plain(found.index)})
+        return json_response(findings(asked.q, await self._shown(found, asked.limit), found.index))
 
     async def _shown(self, found: Findings, limit: int) -> list[JsonObject]:
         """Return the hits in sessions that the caller may reach."""
@@ -61,17 +60,7 @@ class SearchApi:
                 heads[hit.session] = await self._head(hit.session)
             head = heads[hit.session]
             if head is not None and len(shown) < limit:
-                shown.append(
-                    {
-                        "session_id": hit.session,
-                        "seq": hit.seq,
-                        "at": hit.at,
-                        "role": hit.role,
-                        "snippet": hit.snippet,
-                        "title": head.preferences.title,
-                        "platform": head.platform,
-                    }
-                )
+                shown.append({**presentation.hit(hit), "title": head.preferences.title, "platform": head.platform})
         return shown
 
     async def _head(self, session: SessionId) -> Session | None:

@@ -18,8 +18,8 @@ from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once, 
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAsked, ReasoningDelta, TurnAnswered, TurnGaveUp
 from hermes.domain.ids import RUN, TurnToken
-from hermes.domain.message import EncodedMessage
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Submission
 
 
 class SessionMessage(Fields):

@@ -51,29 +51,29 @@ class SessionFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPage:
+class SessionSlice:
     sessions: list[Session]
     after: Activity | None  # where the next page begins; None: there is none
 
 
 async def read_page(
     sessions: Sessions, wanted: SessionFilter, *, after: SessionId | Activity | None, limit: int
-) -> SessionPage:
+) -> SessionSlice:
     found: list[Session] = []
     for _ in range(_MAX_READ // _READ):
         size = min(_READ, limit + 1) if wanted.admits_all else _READ
         heads = await sessions.recent(size, after)
         for head in heads:
             if wanted.is_over(head):
-                return SessionPage(sessions=found, after=None)
+                return SessionSlice(sessions=found, after=None)
             if wanted.admits(head):
                 if len(found) == limit:
-                    return SessionPage(sessions=found, after=place_of(found[-1]))
+                    return SessionSlice(sessions=found, after=place_of(found[-1]))
                 found.append(head)
         if len(heads) < size:
-            return SessionPage(sessions=found, after=None)
+            return SessionSlice(sessions=found, after=None)
         after = place_of(heads[-1])
-    return SessionPage(sessions=found, after=None if isinstance(after, str) else after)
+    return SessionSlice(sessions=found, after=None if isinstance(after, str) else after)
 
 
 async def count(sessions: Sessions, wanted: SessionFilter) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.adapters.http.field import encode
-from hermes.domain.message import EncodedMessage
-from hermes.domain.message_chain import INSTRUCTIVE, Chain, begin, extend
+from hermes.domain.history.message_chain import INSTRUCTIVE, Chain, begin, extend
+from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass, replace
 
 NO_INSTRUCTIONS = EncodedMessage(b"")

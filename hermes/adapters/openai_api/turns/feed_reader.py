@@ -5,6 +5,7 @@ A write to a client costs more than the text in it, so waiting pieces are return
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 
 from hermes.domain.events import Event, TextDelta
@@ -20,9 +21,14 @@ class FeedReader:
     def lagged(self) -> bool:
         return self._feed.lagged
 
-    async def next_event(self) -> Event | None:
-        """Return the next event; None at the end of the feed."""
-        return self._taken.popleft() if self._taken else await anext(self._feed, None)
+    async def next_event(self, quiet_s: float) -> Event | None:
+        """Return the next event; None at the end of the feed. Raises TimeoutError if none comes within `quiet_s`."""
+        if not self._taken:
+            self._taken.extend(self._feed.waiting())
+        if self._taken:
+            return self._taken.popleft()
+        async with asyncio.timeout(quiet_s):
+            return await anext(self._feed, None)
 
     def waiting_text(self) -> str:
         """Return the text that has already arrived, up to the next event of another kind."""

@@ -11,7 +11,7 @@ from hermes.domain.access.question import Question
 from hermes.domain.events import CallAsked
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.state import Session
-from hermes.domain.tool_call import Approval
+from hermes.domain.turn.tool_call import Approval
 
 
 def asked_in(session: Session) -> CallAsked | None:

@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from hermes.adapters.openai_api.turns.conversation_input import ConversationInput
 from hermes.domain.ids import Seq, SessionId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import MessageReceived, TurnFinished
-from hermes.domain.submission import Submission
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Submission
 from hermes.services.commands.registry import Parsed, parse
 from hermes.services.commands.reply import CommandReply
 

@@ -24,7 +24,7 @@ from hermes.domain.events import (
 )
 from hermes.domain.ids import SessionId
 from hermes.domain.records import Answered, Asked, ContextCarried, Record, ToolFinished, ToolStarted
-from hermes.domain.tool_call import Call
+from hermes.domain.turn.tool_call import Call
 
 Shown: TypeAlias = (
     CallBegan | CallProgress | CallEnded | CallAsked | CallAnswered | Steered | Notice | SessionMoved | TextReset

@@ -7,7 +7,6 @@ then the reply's text so far.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from typing import TypeAlias
 
@@ -88,8 +87,7 @@ class TurnFollower:
     async def _next(self) -> TurnUpdate | None:
         while True:
             try:
-                async with asyncio.timeout(self._quiet_s):
-                    event = await self._feed.next_event()
+                event = await self._feed.next_event(self._quiet_s)
             except TimeoutError:
                 await self._read_records()
                 return self._unreturned.popleft() if self._unreturned else None

@@ -1,8 +1,8 @@
 """Intake of turns, the same for every route: finds the session, recognises repeats, and submits.
 
 A request that names no session is recognised by its history: the messages up to the model's last answer lead to the
-turn that gave this answer (`hermes/domain/message_chain.py`). It continues that session, or a branch of it if another
-turn has followed. A request without a known history opens a session.
+turn that gave this answer (`hermes/domain/history/message_chain.py`). It continues that session, or a branch of it if
+another turn has followed. A request without a known history opens a session.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from hermes.adapters.openai_api.turns.placement import is_gone, no_previous, pla
 from hermes.adapters.openai_api.turns.session_choice import SessionChoice
 from hermes.adapters.openai_api.turns.turn_view import end_of
 from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
-from hermes.domain.errors import BadInputError, UnknownSessionError
+from hermes.domain.errors import AlreadySeenError, BadInputError, UnknownSessionError
+from hermes.domain.history.message_chain import Chain, answered, begin, key_of, request_key
 from hermes.domain.ids import InboundKey, SessionId, TurnId, TurnToken
-from hermes.domain.message import EncodedMessage
-from hermes.domain.message_chain import Chain, answered, begin, key_of, request_key
 from hermes.domain.records import TurnFailed
 from hermes.domain.source import Source
-from hermes.domain.submission import Receipt, Seen, Submission
-from hermes.domain.turn_failure import FailureKind
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Receipt, Seen, Submission
+from hermes.domain.turn.turn_failure import FailureKind
 from hermes.domain.values import dataclass, replace
 from hermes.services.commands.registry import Parsed
 from hermes.services.commands.reply import CommandReply
 
 RETRY_HEADER = "x-stainless-retry-count"  # how often the client library has repeated the request
 REPEATED_WITHIN_S = 60.0  # after the end of the first try
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 _TRY_AGAIN = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)  # answered with 429 and 503
 
 _MOVED_ON = ("call_not_waiting", "turn_taken_back")  # the client's history is not the session's any more
@@ -92,7 +93,7 @@ class TurnIntake:
         before, chain = given.chains(scope)
         if choice.session is not None or choice.key is not None:
             given = given.last_only()
-        content = json.dumps([choice.scope, body], sort_keys=True, ensure_ascii=False).encode(errors="replace")
+        content = _CANONICAL.encode([choice.scope, body]).encode(errors="replace")
         repeat = request_key(begin(scope), content)
         submission = Submission(
             turn=self._service.new_turn_id(),
@@ -105,6 +106,7 @@ class TurnIntake:
             instructions=_instructions(given, choice),
             chain=chain,
             locates=(repeat,),
+            once=True,
             results=given.results,
         )
         return Intake(
@@ -117,10 +119,22 @@ class TurnIntake:
         )
 
     async def submit(self, intake: Intake) -> Receipt:
-        submission = intake.submission
-        await check_intake(self._service, submission)
-        if submission.inbound is None and (repeated := await self._repeated(intake)) is not None:
+        await check_intake(self._service, intake.submission)
+        if intake.retried and (repeated := await self._repeated(intake)) is not None:
             return repeated
+        try:
+            return await self._placed(intake)
+        except AlreadySeenError as error:
+            if error.seen.key != intake.repeat:
+                raise
+        # An equal request was stored before. Most are new ones, so the store is asked only when it says so.
+        if (repeated := await self._repeated(intake)) is not None:
+            return repeated
+        return await self._placed(replace(intake, submission=replace(intake.submission, once=False)))
+
+    async def _placed(self, intake: Intake) -> Receipt:
+        """Submit to the session of the request."""
+        submission = intake.submission
         if (before := intake.choice.previous) is not None:
             if await is_gone(self._service.sessions, before):
                 raise no_previous()
@@ -208,7 +222,7 @@ class TurnIntake:
 
         A failed turn is tried again, without a second copy of its message.
         """
-        seen = await self._find(intake.repeat)
+        seen = await self._find(intake.repeat) if intake.submission.inbound is None else None
         if seen is None:
             return None
         sessions = self._service.sessions
@@ -221,7 +235,14 @@ class TurnIntake:
         if end.failure.kind not in _TRY_AGAIN:
             return None
         again = replace(
-            intake.submission, session=seen.session, key=None, messages=(), opening=(), results=(), retries=True
+            intake.submission,
+            session=seen.session,
+            key=None,
+            messages=(),
+            opening=(),
+            results=(),
+            retries=True,
+            once=False,
         )
         try:
             return await sessions.submit(again)

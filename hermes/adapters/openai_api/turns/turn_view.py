@@ -8,12 +8,12 @@ from typing import Any
 
 from hermes.domain.events import TurnGaveUp
 from hermes.domain.ids import TurnId
-from hermes.domain.message import EncodedMessage
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import ContextCarried, MessageReceived, ModelReplied, TurnFailed, TurnFinished, TurnStarted
-from hermes.domain.tool_call import Call
-from hermes.domain.turn_failure import Failure, FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 
 
 def turn_of(records: Sequence[TurnRecord], turn: TurnId) -> TurnId:

@@ -19,7 +19,7 @@ from hermes.domain.access.api_key import PLATFORM_PREFIX
 from hermes.domain.errors import HermesError, StoppingError
 from hermes.domain.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import SessionId, inbound_of
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.turn.submission import Receipt, Submission
 from hermes.domain.values import replace
 
 
@@ -93,8 +93,12 @@ def settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
 
 
 def log_end(request: web.Request, outcome: TurnOutcome | CallAsked, how: str) -> None:
+    """Log how a turn ended. An ordinary answer is logged at DEBUG: the line would cost a tenth of the turn."""
     if request[RECEIPT].duplicate:  # the turn has ended before
         how = "was replayed for a repeated Idempotency-Key"
+    elif isinstance(outcome, TurnAnswered):
+        logger.debug("api: turn {} of session {} {}", outcome.turn, outcome.session, how)
+        return
     caller = f" (api key {key.name})" if (key := request.get(KEY)) is not None else ""
     logger.info("api: turn {} of session {} {}{}", outcome.turn, outcome.session, how, caller)
 

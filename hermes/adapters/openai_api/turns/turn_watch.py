@@ -6,7 +6,6 @@ journal is read whenever an event may have been missed, and always after subscri
 
 from __future__ import annotations
 
-import asyncio
 from typing import TypeAlias
 
 from hermes.adapters.openai_api.turns.feed_reader import FeedReader
@@ -30,7 +29,7 @@ from hermes.domain.events import (
     TurnGaveUp,
     TurnOutcome,
 )
-from hermes.domain.submission import Handling, Receipt
+from hermes.domain.turn.submission import Handling, Receipt
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.sessions import Sessions
 
@@ -71,8 +70,7 @@ class TurnWatch:
             if stored := await self._stored():
                 return stored
         try:
-            async with asyncio.timeout(self._quiet_s):
-                return await self._next()
+            return await self._next()
         except TimeoutError:
             return await self._stored()
 
@@ -80,7 +78,7 @@ class TurnWatch:
         self._feed.close()
 
     async def _next(self) -> Step:
-        while (event := await self._feed.next_event()) is not None:
+        while (event := await self._feed.next_event(self._quiet_s)) is not None:
             match event:
                 case TurnAnswered() | TurnGaveUp():
                     return event

@@ -5,33 +5,46 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from hermes.agent.models.protocols.completion import StreamedCompletion, request_body
 from hermes.agent.models.protocols.wire import StreamedAnswer, Wire
-from hermes.domain.message import EncodedMessage
 from hermes.domain.provider import EffortStyle, Provider, ReasoningReplay
-from hermes.domain.reasoning import Reasoning, reasoning_of, without_reasoning
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import Reasoning, reasoning_of, without_reasoning
 from hermes.ports.agent import ModelRequest
 
 NO_REASONING = "none"
+_MAX_REMEMBERED = 100
 
 
 class ChatWire(Wire):
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, *, deployments: bool = False) -> None:
+        """With `deployments`, the path names the model, as in the dated API of Azure OpenAI."""
         self._provider = provider
+        self._deployments = deployments
+        self._encoded: dict[tuple[str, str], tuple[bytes, ...]] = {}  # settings by model and effort
 
-    @property
-    def path(self) -> str:
-        return "/chat/completions"
+    def path(self, model: str) -> str:
+        return f"/deployments/{quote(model, safe='')}/chat/completions" if self._deployments else "/chat/completions"
 
     @property
     def headers(self) -> Mapping[str, str]:
         return {}
 
     def body(self, request: ModelRequest, model: str) -> bytes:
-        settings = {"model": model, **effort_fields(self._provider, request.reasoning)}
-        encoded = (json.dumps(name).encode() + b":" + json.dumps(value).encode() for name, value in settings.items())
-        return request_body(request, *encoded, replayed=lambda message: self._replayed(message, model))
+        settings = self._settings(model, request.reasoning)
+        return request_body(request, *settings, replayed=lambda message: self._replayed(message, model))
+
+    def _settings(self, model: str, effort: str) -> tuple[bytes, ...]:
+        known = self._encoded.get((model, effort))
+        if known is None:
+            fields = {"model": model, **effort_fields(self._provider, effort)}
+            known = tuple(f"{json.dumps(name)}:{json.dumps(value)}".encode() for name, value in fields.items())
+            if len(self._encoded) >= _MAX_REMEMBERED:
+                self._encoded.clear()
+            self._encoded[model, effort] = known
+        return known
 
     def answer(self, model: str, *, secret: str) -> StreamedAnswer:
         return StreamedCompletion(model=model, secret=secret)

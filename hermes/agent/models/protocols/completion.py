@@ -13,10 +13,10 @@ from typing import Any
 from hermes.agent.models.failure import from_error_object, malformed, model_error
 from hermes.agent.models.protocols.wire import StreamedAnswer
 from hermes.domain.errors import ModelError
-from hermes.domain.message import EncodedMessage
-from hermes.domain.reasoning import MARK, without_reasoning
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.reasoning import MARK, without_reasoning
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import ModelDone, ModelRequest
 
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
@@ -88,6 +88,8 @@ class StreamedCompletion(StreamedAnswer):
             self._finish_reason = str(choice["finish_reason"])
             self.over = True
         delta = mapping(choice.get("delta"))
+        if len(delta) == 1 and "content" in delta:  # the usual case
+            return self._text(delta["content"])
         if delta.get("tool_calls"):
             self._grow(len(data))
             self._add_calls(delta["tool_calls"])
@@ -114,8 +116,8 @@ class StreamedCompletion(StreamedAnswer):
         )
 
     def _note(self, chunk: dict[str, Any]) -> None:
-        if isinstance(chunk.get("model"), str) and chunk["model"]:
-            self._model = storable(chunk["model"])
+        if (model := chunk.get("model")) and model != self._model and isinstance(model, str):
+            self._model = storable(model)
         if chunk.get("usage"):
             self._usage = _usage(mapping(chunk["usage"]))
 
@@ -181,6 +183,8 @@ def decode(data: bytes) -> dict[str, Any]:
 
 def _first_choice(chunk: dict[str, Any]) -> dict[str, Any]:
     choices = chunk.get("choices")
+    if type(choices) is list and len(choices) == 1 and type(choices[0]) is dict and choices[0].get("index", 0) == 0:
+        return choices[0]  # the usual case
     if choices is not None and not isinstance(choices, list):
         raise malformed("the model endpoint sent a chunk of an unknown shape")
     return next((choice for choice in map(mapping, choices or ()) if choice.get("index", 0) == 0), {})
@@ -239,4 +243,4 @@ def _tool_call(call: dict[str, str]) -> dict[str, Any]:
 
 def storable(text: str) -> str:
     """Return the text with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -9,12 +9,14 @@ from hermes.agent.models.failure import from_error_object, malformed, model_erro
 from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, decode, mapping, storable
 from hermes.agent.models.protocols.wire import StreamedAnswer
 from hermes.domain.errors import ModelError
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import ModelDone
 
 _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls"}
 _THINKING = ("thinking", "redacted_thinking")
+
+_PROMPT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 Block = dict[str, Any]
 
@@ -43,7 +45,7 @@ class StreamedMessage(StreamedAnswer):
                 return self._extend(_index(event), mapping(event.get("delta")))
             case "message_delta":
                 self._stop_reason = str(mapping(event.get("delta")).get("stop_reason") or self._stop_reason)
-                self._output_tokens = count(mapping(event.get("usage")).get("output_tokens")) or self._output_tokens
+                self._add_usage(mapping(event.get("usage")))
             case "message_stop":
                 self.over = True
             case "error":
@@ -71,6 +73,11 @@ class StreamedMessage(StreamedAnswer):
         self._model = storable(str(message.get("model") or self._model))
         self._prompt = mapping(message.get("usage"))
         self._output_tokens = count(self._prompt.get("output_tokens"))
+
+    def _add_usage(self, usage: Block) -> None:
+        """Take the counts at the end of the answer. Converters tell those of the prompt only there."""
+        self._output_tokens = count(usage.get("output_tokens")) or self._output_tokens
+        self._prompt |= {name: usage[name] for name in _PROMPT_COUNTS if count(usage.get(name))}
 
     def _begin(self, index: int, block: Block) -> str:
         if len(self._blocks) > 2 * CALLS_MAX:

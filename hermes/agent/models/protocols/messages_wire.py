@@ -15,7 +15,7 @@ from hermes.agent.chat_message import INSTRUCTIVE, encode, text_of
 from hermes.agent.models.protocols.messages_answer import StreamedMessage
 from hermes.agent.models.protocols.wire import StreamedAnswer, Wire
 from hermes.domain.provider import Provider
-from hermes.domain.reasoning import KEY, Reasoning, read_reasoning
+from hermes.domain.turn.reasoning import KEY, Reasoning, read_reasoning
 from hermes.ports.agent import ModelRequest
 
 VERSION = "2023-06-01"
@@ -38,8 +38,7 @@ class MessagesWire(Wire):
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
 
-    @property
-    def path(self) -> str:
+    def path(self, _model: str) -> str:
         return "/messages"
 
     @property

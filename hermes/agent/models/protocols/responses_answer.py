@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hermes.agent.models.failure import from_error_object, malformed, model_error
-from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, mapping, storable
+from hermes.agent.models.protocols.completion import ANSWER_MAX_BYTES, CALLS_MAX, count, decode, mapping, storable
+from hermes.agent.models.protocols.wire import StreamedAnswer
 from hermes.domain.errors import ModelError
-from hermes.domain.turn_failure import FailureKind
-from hermes.domain.usage import Usage
+from hermes.domain.turn.turn_failure import FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.ports.agent import ModelDone
 
 _TEXT = frozenset({"response.output_text.delta", "response.refusal.delta"})
@@ -19,24 +20,27 @@ _KEPT = ("type", "id", "summary", "content", "encrypted_content")  # of a reason
 Item = dict[str, Any]
 
 
-class StreamedResponse:
+class StreamedResponse(StreamedAnswer):
     def __init__(self, *, model: str, secret: str = "") -> None:
+        self.over = False
         self.thought = ""
+        self.size = 0
         self._model = model
         self._secret = secret
-        self._size = 0
         self._items: list[Item] = []
         self._end: Item | None = None
 
-    def add(self, event: Item) -> str:
-        """Add one event and return its text."""
+    def add(self, data: bytes) -> str:
         self.thought = ""
+        if data == b"[DONE]":  # of other servers
+            return ""
+        event = decode(data)
         kind = event.get("type")
         if kind in _TEXT:
             return self._grown(event.get("delta"))
         if kind in _THOUGHT:
             self.thought = self._grown(event.get("delta"))
-        elif kind == "response.reasoning_summary_part.added" and self._size:
+        elif kind == "response.reasoning_summary_part.added" and self.size:
             self.thought = "\n\n"
         elif kind == "response.output_item.done":
             self._items.append(mapping(event.get("item")))
@@ -44,14 +48,16 @@ class StreamedResponse:
                 raise malformed(f"the answer has more than {2 * CALLS_MAX} items")
         elif kind in _ENDS:
             self._end = mapping(event.get("response"))
+            self.over = True
         elif kind == "response.failed":
             raise self._failed(mapping(event.get("response")).get("error"))
         elif kind == "error":
             raise self._failed(event)
+        elif event.get("error"):
+            raise self._failed(event["error"])
         return ""
 
     def done(self) -> ModelDone:
-        """Return the end of the answer after the stream. Raises ModelError if it is incomplete."""
         if self._end is None:
             raise malformed("the answer is incomplete: it has no end")
         cut = mapping(self._end.get("incomplete_details")).get("reason")
@@ -76,8 +82,8 @@ class StreamedResponse:
 
     def _grown(self, value: object) -> str:
         text = storable(str(value or ""))
-        self._size += len(text)
-        if self._size > ANSWER_MAX_BYTES:
+        self.size += len(text)
+        if self.size > ANSWER_MAX_BYTES:
             raise malformed("the answer has no end: it was stopped at 4 MiB")
         return text
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hermes.agent.chat_message import encode, text_of
 from hermes.domain.provider import Provider
-from hermes.domain.reasoning import KEY, read_reasoning
+from hermes.domain.turn.reasoning import KEY, read_reasoning
 from hermes.ports.agent import ModelRequest
 
 _REASONS = re.compile(r"(.*/)?(o\d|gpt-[5-9])")  # models that reason; others refuse encrypted reasoning

@@ -1,0 +1,1 @@
+"""Other agents on the same fake model, installed outside the tree."""

@@ -1,0 +1,1 @@
+"""Resets of sessions: rules, schedule, and the work that follows."""

@@ -1,0 +1,1 @@
+"""Session actor and what it shares with the directory."""

@@ -1,0 +1,103 @@
+"""Start of the terminal interface: which daemon it talks to, which session it opens, where the agent works."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from hermes.cli.chat.embedded import ChildDaemon
+    from hermes.cli.client import AdminClient
+    from hermes.config.home import Home
+
+
+def is_possible(environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal can show it."""
+    dumb = environ.get("TERM", "dumb") in ("", "dumb")
+    return not dumb and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.home import Home
+
+    for name in ("COLUMNS", "LINES"):  # out of date after the first resize
+        os.environ.pop(name, None)
+    home = Home.from_environ(environ)
+    with _daemon(home, environ) as child:
+        from hermes.tui.chat.app import ChatApp, ChatOptions
+        from hermes.tui.chat.session_link import new_session_id
+
+        session = new_session_id() if args.resume is None else _resolved(home, args.resume, child)
+        workdir, ask = (None, None) if args.resume is not None else _workdir(home, trust=args.trust)
+        options = ChatOptions(
+            data_dir=home.data_dir,
+            session=session,
+            workdir=workdir,
+            ask_directory=ask,
+            yolo=args.yolo,
+            own_daemon=child is not None,
+            revive=None if child is None else child.start,
+            daemon_problem=str if child is None else child.problem,
+        )
+        app = ChatApp(options)
+        app.run()
+        if app.said or args.resume is not None:
+            print(f"Continue with: hermes -r {app.link.view.session}")
+        return app.return_code or 0
+
+
+@contextmanager
+def _daemon(home: Home, environ: Mapping[str, str]) -> Iterator[ChildDaemon | None]:
+    """Start a daemon in a child process if none runs. It is not waited for: the interface shows its start."""
+    import socket
+
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with closing(probe):
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(home.socket))
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            pass
+        else:
+            yield None
+            return
+    from hermes.cli.chat.embedded import ChildDaemon
+
+    with closing(ChildDaemon(environ)) as child:
+        child.start()
+        yield child
+
+
+def _resolved(home: Home, resumed: str, child: ChildDaemon | None) -> str:
+    """Return the id of the session to resume. An own daemon has to be ready first."""
+    from hermes.cli.client import AdminClient, session_path
+    from hermes.cli.session_lookup import resolve_session
+
+    client = AdminClient(home.socket)
+    if child is not None:
+        _await_ready(client, child)
+    found = client.get(session_path(resolve_session(client, resumed)), tail=0)
+    return str(found["session"]["id"])
+
+
+def _await_ready(client: AdminClient, child: ChildDaemon) -> None:
+    from hermes.cli.next_boot import until_back
+    from hermes.domain.errors import HermesError
+
+    for _ in until_back(client):
+        if problem := child.problem():
+            raise HermesError(f"the daemon of this chat did not start: {problem.removeprefix('hermes: ')}")
+
+
+def _workdir(home: Home, *, trust: bool) -> tuple[str | None, Path | None]:
+    """Return where the agent works, and the directory that the person is to be asked about."""
+    from hermes.cli.chat.workdir import chosen_workdir, open_question
+
+    chosen = chosen_workdir(home, trust=trust, asks=False)
+    return chosen, None if chosen is not None else open_question(home)

@@ -1,0 +1,52 @@
+"""Text of a message in a journal record. Only this module knows which kinds of records hold text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hermes.domain.records import Amended, BadRecord, MessageReceived, Record, TurnFinished
+from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageText:
+    role: str
+    text: str
+    at: float
+    platform: str = ""  # empty: not in the record
+
+
+def texts_of(record: Record | BadRecord) -> tuple[MessageText, ...]:
+    match record:
+        case MessageReceived():  # messages before the last one were indexed earlier
+            found = _decoded(record.messages[-1], record.at, record.source.platform) if record.messages else None
+        case Amended():
+            found = _decoded(record.messages[-1], record.at)
+        case TurnFinished():
+            found = _decoded(record.message, record.at)
+        case _:
+            found = None
+    return (found,) if found else ()
+
+
+def _decoded(encoded: EncodedMessage, at: float, platform: str = "") -> MessageText | None:
+    try:
+        message = json.loads(encoded)
+    except ValueError:  # damage in the journal is reported elsewhere
+        return None
+    if not isinstance(message, dict):
+        return None
+    text = text_in(message.get("content")).strip()
+    return MessageText(role=str(message.get("role", "")), text=text, at=at, platform=platform) if text else None
+
+
+def text_in(content: Any) -> str:
+    """Return the text of a message's content, which is a text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        text = content.get("text")
+        return text if isinstance(text, str) else ""
+    return "\n".join(filter(None, map(text_in, content))) if isinstance(content, list) else ""

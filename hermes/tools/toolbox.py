@@ -1,0 +1,190 @@
+"""Toolbox: all tools, which of them each platform has, and the one way to run them.
+
+`propose` checks a call's arguments and asks its gate, without side effects. Problems are reported to the model so
+that it can correct the call. `disabled` overrides every toolset. A platform's tools do not change while the daemon
+runs, because the model's prefix cache depends on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from loguru import logger
+
+from hermes.domain.access.api_key import is_named_key, surface_of
+from hermes.domain.access.role import Role
+from hermes.domain.errors import ConfigError
+from hermes.domain.turn.tool_call import Effect, Gate
+from hermes.domain.values import dataclass, replace
+from hermes.tools.terminal.command_output import OutputLimits, Redact, fit
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from hermes.tools.tool_schema import ArgumentError, check_arguments
+
+DEFAULT = "default"  # entry for platforms without their own
+GUEST = "guest"  # entry that limits guests on every platform
+PROCESS = "process"  # toolset that named API keys never get
+_ALLOWED = Gate()
+_PROBLEM_CHARS = 300  # of an unexpected error, for the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A checked tool call; `problem` is set if it must not run."""
+
+    arguments: dict[str, Any]
+    problem: str = ""
+    parallel: bool = False
+    effect: Effect = Effect.PURE
+    gate: Gate = _ALLOWED
+
+
+class Toolbox:
+    def __init__(
+        self,
+        tools: tuple[Tool, ...],
+        *,
+        toolsets: Mapping[str, Sequence[str]],
+        disabled: Sequence[str] = (),
+        unprotected: Collection[str] = (),
+        limits: OutputLimits = OutputLimits(),  # noqa: B008 - a value
+        redact: Redact = str,
+    ) -> None:
+        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        assert len(self._tools) == len(tools), "two tools have the same name"
+        self._toolsets = {platform: frozenset(names) for platform, names in toolsets.items()}
+        self._disabled = frozenset(disabled)
+        self._unprotected = frozenset(unprotected)  # only for roles that can approve
+        self._limits = limits
+        self._redact = redact
+        self._missing = {tool.name: why for tool in tools if (why := tool.available())}
+        self._schemas: dict[tuple[str, bool, bool], bytes] = {}
+        for setting, names in [*toolsets.items(), ("disabled", disabled)]:
+            self._check_known(setting, names)
+
+    def names(self, platform: str, role: Role = Role.OWNER) -> tuple[str, ...]:
+        return tuple(name for name in self._tools if self.get(name, platform, role))
+
+    def schemas(self, platform: str, role: Role = Role.OWNER) -> bytes:
+        """Return the `tools` of a model request: a JSON array, with the same bytes each time."""
+        key = (platform, role is Role.GUEST, role.approves)
+        if key not in self._schemas:
+            tools = [_function(self._tools[name]) for name in self.names(platform, role)]
+            self._schemas[key] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
+        return self._schemas[key]
+
+    def get(self, name: str, platform: str, role: Role = Role.OWNER) -> Tool | None:
+        tool = self._tools.get(name)
+        return tool if tool and name not in self._missing and self._enabled(tool, platform, role) else None
+
+    def propose(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
+        """Check a call and ask its gate, without running it. Gates read the disk: call this in a thread."""
+        proposal = self.check(name, arguments_json, context)
+        tool = self.get(name, context.platform, context.role)
+        if proposal.problem or tool is None or tool.decide is None:
+            return proposal
+        try:
+            return replace(proposal, gate=tool.decide(proposal.arguments, context))
+        except ToolError as error:
+            return Proposal(arguments={}, problem=f"{name} was not run: {error}")
+
+    def check(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
+        """Check a call's arguments only, without asking its gate."""
+        tool = self.get(name, context.platform, context.role)
+        if tool is None:
+            return Proposal(arguments={}, problem=self._absence(name, context.platform, context.role))
+        try:
+            arguments = check_arguments(tool.parameters, _decoded(arguments_json))
+        except ArgumentError as error:
+            return Proposal(arguments={}, problem=f"{name} was not run: {error}")
+        if problem := self._lacks(tool, arguments, context):
+            return Proposal(arguments={}, problem=f"{name} was not run: {problem}")
+        return Proposal(arguments=arguments, parallel=tool.parallel, effect=tool.effect)
+
+    async def run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Run a proposed and allowed call. Errors are returned as a result with `ok=False`."""
+        tool = self.get(name, context.platform, context.role)
+        if tool is None:  # the settings changed since the proposal
+            return ToolResult(text=self._absence(name, context.platform, context.role), ok=False)
+        try:
+            result = await tool.run(context, **arguments)
+        except ToolError as error:
+            result = ToolResult(text=str(error), ok=False)
+        except Exception as error:  # noqa: BLE001 - the outermost call of a tool: the turn must go on
+            logger.opt(exception=error).error(
+                "session {}: tool {} failed in call {}", context.session, name, context.call
+            )
+            result = ToolResult(text=_unexpected(name, error), ok=False)
+        if isinstance(result, str):
+            result = ToolResult(text=result)
+        text = await asyncio.to_thread(
+            fit, result.text, context.folder, context.call, self._limits, self._redact, excerpt=result.excerpt
+        )
+        return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
+
+    def _lacks(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Return an error text if a parameter needs a tool that this person does not have; else empty."""
+        if context.role.approves:
+            return ""
+        for parameter, needed in tool.requires:
+            if arguments.get(parameter) and not self.get(needed, context.platform, context.role):
+                return f"{parameter} needs the tool {needed}, which this person may not use. Omit {parameter}."
+        return ""
+
+    def _enabled(self, tool: Tool, platform: str, role: Role) -> bool:
+        enabled = self._toolsets.get(surface_of(platform), self._toolsets.get(DEFAULT, frozenset()))
+        names = {tool.name, tool.toolset}
+        if role is Role.GUEST and not names & self._toolsets.get(GUEST, frozenset()):
+            return False
+        if not role.approves and names & self._unprotected:
+            return False
+        if not role.approves and is_named_key(platform) and PROCESS in names:
+            return False
+        return bool(names & enabled) and not names & self._disabled
+
+    def _absence(self, name: str, platform: str, role: Role) -> str:
+        if why := self._missing.get(name):
+            return f"The tool {name} is not available on this machine: {why}."
+        known = self.names(platform, role)
+        if not role.approves and name in self._tools and self._unprotected & {name, self._tools[name].toolset}:
+            return f"The tool {name} is for the owner and admins only, because this machine has no working sandbox."
+        if name in self._tools:
+            return f"The tool {name} is not enabled here. Enabled tools: {', '.join(known) or 'none'}."
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Available tools: {', '.join(known) or 'none'}."
+        return f"Unknown tool {name[:80]!r}. {hint}"
+
+    def _check_known(self, setting: str, names: Iterable[str]) -> None:
+        known = {name for tool in self._tools.values() for name in (tool.name, tool.toolset)}
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+                raise ConfigError(f"tools: {setting}: unknown toolset or tool {name!r}; {hint}")
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _decoded(arguments_json: str) -> Any:
+    try:
+        arguments = json.loads(arguments_json.strip() or "{}")  # some models send nothing for no arguments
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        where = f"at character {error.pos} of {len(arguments_json)}"
+        raise ArgumentError(f"the arguments are not valid JSON: {error.msg} {where}") from None
+    except UnicodeEncodeError:
+        raise ArgumentError("the arguments contain a lone surrogate, which is not a character") from None
+    except (ValueError, RecursionError):  # a number with thousands of digits; a thousand brackets
+        raise ArgumentError("the arguments are nested too deeply or contain a number that is too long") from None
+    return arguments
+
+
+def _unexpected(name: str, error: Exception) -> str:
+    detail = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:_PROBLEM_CHARS])))
+    return f"{name} failed unexpectedly ({detail}). It may have done part of its work."

@@ -1,0 +1,412 @@
+"""Main screen of the terminal interface: conversation, menus, editor and status lines."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import Markdown
+
+from hermes.config.trust import remember_answer
+from hermes.domain.errors import HermesError
+from hermes.tui.chat import completion
+from hermes.tui.chat.external_editor import edited
+from hermes.tui.chat.figures import LinkState
+from hermes.tui.chat.keys import LOCAL_COMMANDS
+from hermes.tui.view_model import BlockKind, ChatView
+from hermes.tui.widgets.dialogs import ChoiceScreen, HelpScreen, SessionPicker
+from hermes.tui.widgets.editor import PromptEditor
+from hermes.tui.widgets.input_area import InputArea
+from hermes.tui.widgets.plain_text import one_line
+from hermes.tui.widgets.question_menu import QuestionMenu
+from hermes.tui.widgets.side_bar import SideBar
+from hermes.tui.widgets.status_bar import (
+    ActivityLine,
+    FigureLine,
+    PendingLines,
+    connection_text,
+    doing_of,
+    figure_text,
+    state_of,
+)
+from hermes.tui.widgets.transcript import TranscriptView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from hermes.tui.chat.app import ChatApp, ChatOptions
+    from hermes.tui.chat.input_history import InputHistory
+    from hermes.tui.chat.session_link import SessionLink
+    from hermes.tui.chat.session_lists import SessionLists
+
+_REDRAW_S: Final = 0.05  # between two updates of the conversation
+_TICK_S: Final = 0.125
+_SIDE_BAR_COLUMNS: Final = 100  # of the screen, from which the side bar opens by itself
+_QUIET_S: Final = 1.0  # without a key, before a question takes the focus
+_AGAIN_S: Final = 2.0  # within which a second Ctrl-C exits
+_REFRESH_S: Final = 5.0
+_REVIVE_S: Final = 3.0
+
+
+class ChatScreen(Screen[None]):
+    CSS = """
+    ChatScreen { layers: base; }
+    #body { height: 1fr; }
+    #main { width: 1fr; height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "interrupt", "stop", priority=True),
+        Binding("ctrl+c", "cancel", "cancel"),
+        Binding("ctrl+d", "end_of_input", "exit"),
+        Binding("ctrl+r", "sessions", "sessions", priority=True),
+        Binding("ctrl+g", "external_editor", "$EDITOR", priority=True),
+        Binding("ctrl+o", "fold_all", "fold", priority=True),
+        Binding("ctrl+b", "side_bar", "processes", priority=True),
+        Binding("ctrl+t", "next_theme", "theme", priority=True),
+        Binding("pageup", "scroll(-1)", show=False, priority=True),
+        Binding("pagedown", "scroll(1)", show=False, priority=True),
+        Binding("f1", "help", "help", priority=True),
+    ]
+    AUTO_FOCUS = "#editor"
+
+    app: ChatApp
+
+    def __init__(self, link: SessionLink, lists: SessionLists, history: InputHistory, options: ChatOptions) -> None:
+        super().__init__()
+        self._link = link
+        self._history = history
+        self._options = options
+        self._lists = lists
+        self._sessions: Sequence[Mapping[str, Any]] = ()
+        self._wants_side_bar: bool | None = None
+        self._drawing = False
+        self._last_key = self._last_cancel = self._revived = 0.0
+        self._was_online = False
+        link.on_change(self._changed)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="body"):
+            with Vertical(id="main"):
+                yield TranscriptView()
+                yield PendingLines(markup=False)
+                yield QuestionMenu()
+                yield ActivityLine()
+                yield InputArea(self._history, self._known_sessions, self._directory)
+            yield SideBar()
+        yield FigureLine(markup=False)
+
+    def on_mount(self) -> None:
+        self.set_interval(_TICK_S, self._tick)
+        self.set_interval(_REFRESH_S, self._refresh_processes)
+        self._draw_status()
+        if self._options.ask_directory is not None:
+            self.run_worker(self._ask_directory(self._options.ask_directory))
+
+    # ------------------------------------------------------------ drawing
+
+    def _changed(self) -> None:
+        """Draw soon; changes until then are drawn together."""
+        if not self._drawing and self.is_mounted:
+            self._drawing = True
+            self.set_timer(_REDRAW_S, self._draw)
+
+    async def _draw(self) -> None:
+        self._drawing = False
+        view = self._link.view
+        await self.query_one(TranscriptView).show(view.blocks)
+        self.query_one(PendingLines).show(view.pending)
+        self._draw_question(view)
+        self._draw_side_bar()
+        self._draw_status()
+        if self._link.refused and not self._editor.text:
+            self._editor.set_text(self._link.refused)
+            self._link.refused = ""
+        online = self._link.connection is LinkState.ONLINE
+        if online and not self._was_online:
+            self.run_worker(self._load_commands())
+        self._was_online = online
+
+    def _draw_question(self, view: ChatView) -> None:
+        menu = self.query_one(QuestionMenu)
+        if view.prompt == menu.prompt:
+            return
+        had_focus = menu.has_focus_within
+        menu.show(view.prompt)
+        self._editor.leaves_by_tab = view.prompt is not None and bool(view.prompt.choices)
+        if view.prompt is None:
+            if had_focus:
+                self._editor.focus()
+        elif view.prompt.approval and self._options.yolo:
+            self.run_worker(self._answer(view.prompt, "once"))
+        elif not self._editor.text and time.monotonic() - self._last_key > _QUIET_S:
+            menu.focus_options()  # else a key that was meant for the editor could answer
+
+    def _draw_side_bar(self) -> None:
+        bar, processes = self.query_one(SideBar), self._link.figures.processes
+        bar.show(processes)
+        by_itself = any(each["running"] for each in processes) and self.size.width >= _SIDE_BAR_COLUMNS
+        bar.set_class(by_itself if self._wants_side_bar is None else self._wants_side_bar, "open")
+
+    def on_resize(self) -> None:
+        self._changed()
+
+    def _draw_status(self) -> None:
+        link, own = self._link, self._options.own_daemon
+        ended = "" if link.connection is LinkState.ONLINE else self._options.daemon_problem()
+        away = connection_text(link.connection, own=own, problem=link.problem, ended=ended)
+        self.query_one(ActivityLine).show(doing_of(link.view), away)
+        state = state_of(link.view, link.connection)
+        session, width = link.view.session, self.size.width - 2
+        figures = figure_text(link.figures, state=state, session=session, own=own, width=width)
+        self.query_one(FigureLine).show(figures)
+
+    def _tick(self) -> None:
+        self.app.check_size()
+        if self._link.view.turn or self._link.connection is not LinkState.ONLINE:
+            self.query_one(TranscriptView).tick()
+            self._draw_status()
+        now = time.monotonic()
+        if (
+            self._options.revive is not None
+            and self._link.connection is LinkState.AWAY
+            and now - self._revived > _REVIVE_S
+        ):
+            self._revived = now
+            self.run_worker(asyncio.to_thread(self._options.revive))
+
+    def _refresh_processes(self) -> None:
+        if any(each["running"] for each in self._link.figures.processes):
+            self.run_worker(self._link.refresh(), exclusive=True, group="refresh")
+
+    # ------------------------------------------------------------ editor
+
+    @property
+    def _editor(self) -> PromptEditor:
+        return self.query_one(PromptEditor)
+
+    @property
+    def _input(self) -> InputArea:
+        return self.query_one(InputArea)
+
+    def _directory(self) -> Path:
+        return Path(self._link.workdir or self._options.ask_directory or Path.home())
+
+    async def _known_sessions(self) -> Sequence[Mapping[str, Any]]:
+        if not self._sessions:
+            with suppress(HermesError):  # no daemon, no candidates
+                self._sessions = await self._lists.sessions()
+        return self._sessions
+
+    def on_key(self) -> None:
+        self._last_key = time.monotonic()
+
+    def on_text_area_changed(self) -> None:
+        self._last_key = time.monotonic()
+
+    async def on_prompt_editor_submitted(self, event: PromptEditor.Submitted) -> None:
+        await self._take(event.text)
+
+    async def on_prompt_editor_screen_key(self, event: PromptEditor.ScreenKey) -> None:
+        match event.key:
+            case "ctrl+c":
+                self.action_cancel()
+            case "ctrl+d":
+                self.action_end_of_input()
+            case "ctrl+n":
+                await self._send_now()
+            case "tab" if self._link.view.prompt is not None:
+                self.query_one(QuestionMenu).focus_options()
+            case "tab":
+                self.focus_next()
+            case _:
+                await self._steer()
+
+    async def _take(self, text: str) -> None:
+        """Run a command or send a message."""
+        if self._history.add(text):
+            self.run_worker(asyncio.to_thread(self._history.store, text))
+        self._input.close_menu()
+        self.query_one(TranscriptView).anchor()
+        said = text.strip()
+        if completion.is_command(said):
+            await self._command(said)
+        else:
+            self.app.said = True
+            self._link.send(text.strip("\n"))
+
+    async def _command(self, text: str) -> None:
+        word, _, argument = text.removeprefix("/").partition(" ")
+        match word.lower(), argument.strip():
+            case (("quit" | "exit" | "q"), _):
+                self.app.exit()
+            case ("keys", _) | ("help", ""):
+                self.action_help()
+            case "theme", "":
+                self.run_worker(self.app.ask_theme())
+            case "theme", name:
+                await self.app.choose_theme(name)
+            case "copy", _:
+                self._copy_last_answer()
+            case (("sessions" | "resume"), ""):
+                await self.action_sessions()
+            case _:
+                self.run_worker(self._daemon_command(text))
+
+    async def _daemon_command(self, text: str) -> None:
+        try:
+            reply = await self._link.command(text)
+        except HermesError as error:
+            self._link.notice(f"{text.split(maxsplit=1)[0]}: {error}")
+            return
+        if reply.text:
+            self._link.notice(reply.text)
+        if reply.choices:
+            await self._ask_back(text, reply.choices)
+
+    async def _ask_back(self, text: str, choices: tuple[str, ...]) -> None:
+        command = text.split(maxsplit=1)[0]
+        chosen = await self.app.push_screen_wait(ChoiceScreen(command, {choice: choice for choice in choices}))
+        if chosen is not None:
+            await self._daemon_command(f"{command} {chosen}")
+
+    async def _load_commands(self) -> None:
+        try:
+            listed = await self._lists.commands()
+        except HermesError:  # the next connection loads them
+            return
+        local = {each["name"] for each in LOCAL_COMMANDS}
+        self._input.commands = [*LOCAL_COMMANDS, *(each for each in listed if each["name"] not in local)]
+
+    # ------------------------------------------------------------ questions
+
+    async def on_question_menu_answered(self, event: QuestionMenu.Answered) -> None:
+        self._editor.focus()
+        self.run_worker(self._answer(event.prompt, event.answer))
+
+    def on_question_menu_left(self) -> None:
+        self._editor.focus()
+
+    async def _answer(self, prompt: Any, answer: str) -> None:
+        try:
+            await self._link.answer(prompt, answer)
+        except HermesError as error:
+            self._link.notice(f"The answer was not taken: {error}")
+
+    async def _ask_directory(self, directory: Path) -> None:
+        choices = {"yes": f"Yes, work in {directory}", "no": "No, work in the default directory"}
+        answer = await self.app.push_screen_wait(
+            ChoiceScreen(f"Let the agent work in {directory}? (arrow keys, Enter; Esc: ask again later)", choices)
+        )
+        if answer is not None:
+            await asyncio.to_thread(remember_answer, self._options.data_dir, directory, trusted=answer == "yes")
+        if answer == "yes":
+            self._link.workdir = str(directory)
+
+    # ------------------------------------------------------------ actions
+
+    def action_interrupt(self) -> None:
+        if self._editor.menu_open:
+            self._input.close_menu()
+        elif self.focused is not self._editor:
+            self._editor.focus()
+        elif self._link.view.turn:
+            self.run_worker(self._link.stop_turn())
+
+    def action_cancel(self) -> None:
+        if selected := self.get_selected_text() or self._editor.selected_text:
+            self.app.copy_to_clipboard(selected)
+            self.notify("Copied.")
+            return
+        if self._editor.text:
+            self._history.add(self._editor.text)
+            self._editor.set_text("")
+            return
+        now = time.monotonic()
+        if now - self._last_cancel < _AGAIN_S:
+            self.app.exit()
+            return
+        self._last_cancel = now
+        if self._link.view.turn:
+            self.run_worker(self._link.stop_turn())
+        self.notify("Ctrl-C again exits; the session is kept.")
+
+    def action_end_of_input(self) -> None:
+        if self._editor.text:
+            self._editor.action_delete_right()
+        else:
+            self.app.exit()
+
+    async def _send_now(self) -> None:
+        """Stop the answer, and send the typed message instead."""
+        text = self._editor.text
+        if not text.strip():
+            return
+        self._editor.set_text("")
+        await self._link.stop_turn()
+        await self._take(text)
+
+    async def _steer(self) -> None:
+        text = self._editor.text.strip()
+        if not text:
+            return
+        self._editor.set_text("")
+        await self._take(f"/steer {text}" if self._link.view.turn else text)
+
+    async def action_sessions(self) -> None:
+        try:
+            self._sessions = await self._lists.sessions()
+        except HermesError as error:
+            self.notify(one_line(str(error)), markup=False)
+            return
+        self.app.push_screen(SessionPicker(self._sessions, self._lists.search), self._open)
+
+    def _open(self, session: str | None) -> None:
+        if session is not None:
+            self._link.open(session)
+
+    def action_external_editor(self) -> None:
+        with self.app.suspend():
+            text = edited(self._editor.text)
+        if text is None:
+            self.notify("The editor failed; the text is unchanged.", severity="warning")
+        else:
+            self._editor.set_text(text)
+        self.refresh(layout=True)
+
+    def action_fold_all(self) -> None:
+        self.query_one(TranscriptView).fold_all()
+
+    def action_side_bar(self) -> None:
+        bar = self.query_one(SideBar)
+        self._wants_side_bar = not bar.has_class("open")
+        self._draw_side_bar()
+        self.run_worker(self._link.refresh(), exclusive=True, group="refresh")
+
+    def action_scroll(self, pages: int) -> None:
+        transcript = self.query_one(TranscriptView)
+        (transcript.scroll_page_down if pages > 0 else transcript.scroll_page_up)(animate=False)
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen(self._input.commands))
+
+    async def action_next_theme(self) -> None:
+        await self.app.choose_theme(self.app.next_theme())
+
+    def _copy_last_answer(self) -> None:
+        answers = [each.text for each in self._link.view.blocks if each.kind is BlockKind.ANSWER]
+        if answers:
+            self.app.copy_to_clipboard(answers[-1])
+            self.notify("Copied the last answer.")
+
+    def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
+        self.app.copy_to_clipboard(event.href)
+        self.notify(f"Copied {event.href}", markup=False)

@@ -1,0 +1,176 @@
+"""Dialogs of the terminal interface: help, choice of a session or a theme, trust of a directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from rich.text import Text
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from hermes.domain.errors import HermesError
+from hermes.tui.chat.completion import matches
+from hermes.tui.chat.keys import KEYS
+from hermes.tui.widgets.plain_text import one_line
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+_SEARCH_AFTER_S: Final = 0.25  # of silence
+_SEARCHED_CHARS: Final = 3
+_CSS: Final = """
+{name} {{ align: center middle; }}
+{name} > Vertical {{
+    width: 90%; max-width: 100; height: auto; max-height: 90%; padding: 0 1;
+    background: $panel; border: round $primary;
+}}
+{name} OptionList {{ height: auto; max-height: 20; border: none; background: $panel; scrollbar-size-vertical: 1; }}
+{name} Input {{ border: none; height: 1; padding: 0; background: $surface; margin: 0 0 1 0; }}
+{name} .title {{ text-style: bold; height: auto; margin: 0 0 1 0; }}
+"""
+
+
+class HelpScreen(ModalScreen[None]):
+    DEFAULT_CSS = _CSS.format(name="HelpScreen")
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,q,enter", "dismiss", "close")]
+
+    def __init__(self, commands: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__()
+        self._commands = commands
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("Keys and commands (Esc closes)", classes="title")
+            with VerticalScroll():
+                yield Static(_help_text(self._commands), markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+
+def _help_text(commands: Sequence[Mapping[str, Any]]) -> Text:
+    text = Text()
+    for key, what in KEYS:
+        text.append(f"{key}\n", "bold")
+        text.append(f"    {what}\n")
+    text.append("\n@path names a file; a message that begins with a slash and a word is a command:\n")
+    for command in commands:
+        text.append(f"\n/{command['name']}", "bold")
+        text.append(f"  {command.get('help') or ''}")
+    return text
+
+
+class ChoiceScreen(ModalScreen[str | None]):
+    """Choice of one of several values. None is chosen at first, so that a stray Enter decides nothing."""
+
+    DEFAULT_CSS = _CSS.format(name="ChoiceScreen")
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
+
+    def __init__(self, title: str, choices: Mapping[str, str], chosen: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._choices = choices
+        self._chosen = chosen
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._title, classes="title", markup=False)
+            yield OptionList(
+                *(Option(text, id=name) for name, text in self._choices.items()), markup=False, compact=True
+            )
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = [*self._choices].index(self._chosen) if self._chosen in self._choices else None
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_id)
+
+
+class SessionPicker(ModalScreen[str | None]):
+    """List of sessions, filtered by title and id; words are also searched in all messages."""
+
+    DEFAULT_CSS = _CSS.format(name="SessionPicker")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+r", "dismiss(None)", "close"),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        sessions: Sequence[Mapping[str, Any]],
+        search: Callable[[str], Awaitable[list[Mapping[str, Any]]]],
+    ) -> None:
+        super().__init__()
+        self._sessions = sessions
+        self._search = search
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("Sessions: type to search, Enter opens, Esc closes", classes="title", markup=False)
+            yield Input(placeholder="title, id or words of a message", compact=True)
+            yield OptionList(markup=False, compact=True)
+
+    def on_mount(self) -> None:
+        self._list(self._sessions, [])
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        words = event.value.strip()
+        self._list([each for each in self._sessions if matches(each, words)], [])
+        self.run_worker(self._find(words), exclusive=True)
+
+    async def _find(self, words: str) -> None:
+        if len(words) < _SEARCHED_CHARS:
+            return
+        await asyncio.sleep(_SEARCH_AFTER_S)
+        try:
+            hits = await self._search(words)
+        except HermesError as error:
+            self.notify(one_line(str(error)), markup=False)
+            return
+        self._list([each for each in self._sessions if matches(each, words)], hits)
+
+    def _list(self, sessions: Sequence[Mapping[str, Any]], hits: Sequence[Mapping[str, Any]]) -> None:
+        options = self.query_one(OptionList)
+        options.clear_options()
+        rows = {str(each["id"]): _session_row(each) for each in sessions}
+        for hit in hits:
+            rows.setdefault(str(hit["session_id"]), _hit_row(hit))
+        options.add_options(Option(row, id=session) for session, row in rows.items())
+        if rows:
+            options.highlighted = 0
+
+    def action_move(self, rows: int) -> None:
+        options = self.query_one(OptionList)
+        (options.action_cursor_down if rows > 0 else options.action_cursor_up)()
+
+    def on_input_submitted(self, _event: Input.Submitted) -> None:
+        options = self.query_one(OptionList)
+        if options.highlighted is not None:
+            self.dismiss(options.get_option_at_index(options.highlighted).id)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_id)
+
+
+def _session_row(session: Mapping[str, Any]) -> Text:
+    row = Text(no_wrap=True, overflow="ellipsis")
+    row.append(f"{session['id']}  ", "dim")
+    row.append(one_line(str(session.get("title") or session.get("preview") or "no title"), 60), "bold")
+    return row
+
+
+def _hit_row(hit: Mapping[str, Any]) -> Text:
+    row = Text(no_wrap=True, overflow="ellipsis")
+    row.append(f"{hit['session_id']}  ", "dim")
+    row.append(f"… {one_line(str(hit.get('snippet') or ''), 80)}")
+    return row

@@ -1,0 +1,289 @@
+"""Pages of the dashboard against the real daemon: what they show, and what their forms do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.timeout(120)
+ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
+DANGEROUS = json.dumps({"command": "rm -rf /tmp/nothing-here-at-all"})
+
+
+def question_of(visitor: Visitor, session: str) -> str:
+    """The id of the session's open question."""
+    page = eventually(lambda: "/ui/approvals/ask_" in (text := visitor.get(f"/ui/sessions/{session}").text) and text)
+    return str(re.findall(r"/ui/approvals/(ask_[0-9a-f]+)", page)[0])
+
+
+def ask_for_approval(daemon: DaemonProcess) -> str:
+    return str(daemon.request("POST", "/v1/runs", {"input": f"!tool terminal {DANGEROUS}"}).json()["session_id"])
+
+
+@pytest.mark.parametrize(
+    ("path", "heading"),
+    [
+        ("/", "Overview"),
+        ("/ui/actors", "Live map"),
+        ("/ui/sessions", "Sessions"),
+        ("/ui/approvals", "Approvals and questions"),
+        ("/ui/processes", "Background processes"),
+        ("/ui/outbox", "Outbox"),
+        ("/ui/trace", "Trace of a message"),
+        ("/ui/settings", "Settings in force"),
+        ("/ui/logs", "Logs"),
+    ],
+)
+def test_page_has_its_heading_and_marks_its_place(visitor: Visitor, path: str, heading: str) -> None:
+    page = visitor.get(path)
+    assert page.status == 200
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert re.findall(r"<h1>(.*?)</h1>", page.text) == [heading]
+    assert f'<a href="{path}" aria-current="page">' in page.text
+    assert " style=" not in page.text  # the policy would drop it
+    assert not re.search(r"<script(?![^>]* src=\"/ui/assets/)", page.text)
+
+
+def test_text_of_a_session_stays_text_on_every_page(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask(f"!echo {ATTACK}").session
+    visitor.get("/ui/sessions")
+    assert visitor.post(f"/ui/sessions/{session}/rename", title=ATTACK).status == 303
+    paths = [
+        f"/ui/sessions/{session}",
+        f"/ui/sessions/{session}/timeline",
+        "/ui/sessions",
+        f"/ui/sessions?q={quote(ATTACK)}",
+        f"/ui/sessions?title={quote(ATTACK)}",
+        f"/ui/trace?id={session}",
+        f"/ui/trace?id={quote(ATTACK)}",
+        f"/ui/logs?q={quote(ATTACK)}",
+        f"/ui/settings?q={quote(ATTACK)}",
+        f"/ui/sessions/{quote(ATTACK)}",
+        f"/ui/{quote(ATTACK)}",
+        f"/ui/login?code={quote(ATTACK)}&next={quote(ATTACK)}",
+    ]
+    seen = 0
+    for path in paths:
+        text = visitor.get(path).text
+        assert "<script>alert" not in text, path
+        assert "<img src=x" not in text, path
+        seen += "&lt;script&gt;alert" in text
+    assert seen >= 6  # else the attack was not shown at all
+    shown = json.loads(visitor.get(f"/ui/sessions/{session}/messages").text)
+    assert "<script>alert" not in shown["conversation"] + shown["state"] + shown["question"]
+
+
+def test_markdown_is_shown_without_pictures_and_dangerous_links(daemon: DaemonProcess, visitor: Visitor) -> None:
+    said = "!echo **bold** [web](https://a.example) [bad](javascript:alert(1)) ![p](https://b.example/p.png)"
+    page = visitor.get(f"/ui/sessions/{daemon.ask(said).session}")
+    assert "<strong>bold</strong>" in page.text
+    assert 'href="https://a.example"' in page.text
+    assert 'href="javascript' not in page.text
+    assert 'src="https' not in page.text
+
+
+def test_tool_call_is_shown_with_arguments_and_result(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask(f"!tool terminal {json.dumps({'command': 'echo from-the-tool'})}").session
+    page = visitor.get(f"/ui/sessions/{session}").text
+    call = re.search(r'<details class="call".*?</details>', page, re.DOTALL)
+    assert call is not None
+    assert "terminal" in call[0]
+    assert call[0].count("from-the-tool") >= 2  # in the arguments and in the result
+
+
+def test_conversation_is_written_and_paged(daemon: DaemonProcess, visitor: Visitor) -> None:
+    begun = visitor.post("/ui/sessions")
+    place = str(begun.headers["Location"])
+    assert begun.status == 303
+    for number in range(35):
+        daemon.ask(f"!echo number-{number}", session=place.rpartition("/")[2])
+    page = visitor.get(place)
+    assert "number-34" in page.text
+    assert "number-0<" not in page.text
+    earlier = re.search(r'href="(\S+\?before=\d+)">Earlier', page.text)
+    assert earlier is not None
+    assert "number-0<" in visitor.get(earlier[1]).text
+
+
+def test_reply_is_a_message_of_the_owner(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo first").session
+    visitor.get(f"/ui/sessions/{session}")
+    sent = visitor.post(f"/ui/sessions/{session}/messages", text="!echo over the page", busy="")
+    assert (sent.status, sent.headers["Location"]) == (303, f"/ui/sessions/{session}#end")
+    eventually(lambda: visitor.get(f"/ui/sessions/{session}").text.count("over the page") >= 2)
+    assert "dashboard" in visitor.get(f"/ui/sessions/{session}").text
+    assert visitor.post(f"/ui/sessions/{session}/messages", text=" ").status == 400
+    assert visitor.post("/ui/sessions/unknown/messages", text="x").status == 404
+
+
+def test_reply_takes_an_attachment(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo first").session
+    visitor.get(f"/ui/sessions/{session}")
+    headers = {
+        "Content-Type": "multipart/form-data; boundary=x",
+        "Accept": "*/*",
+        "X-Hermes-Form-Token": visitor.form_token,
+    }
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="notes.txt"\r\n\r\nin-the-file\r\n--x--\r\n'
+    file = json.loads(visitor.send("POST", "/ui/files", headers, body).text)["id"]
+    assert visitor.post(f"/ui/sessions/{session}/messages", text="see", file=file).status == 303
+    eventually(lambda: "in-the-file" in visitor.get(f"/ui/sessions/{session}").text)
+
+
+def test_session_is_renamed_branched_suspended_and_resumed(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo first").session
+    place = f"/ui/sessions/{session}"
+    visitor.get(place)
+    visitor.post(f"{place}/rename", title="My work")
+    assert "<h1>My work</h1>" in visitor.get(place).text
+    branch = str(visitor.post(f"{place}/branch").headers["Location"])
+    assert branch != place
+    assert session in visitor.get(branch).text  # its lineage
+    visitor.post(f"{place}/suspend")
+    page = visitor.get(place).text
+    assert "requested in the dashboard" in page
+    assert 'name="text"' not in page  # it takes no messages
+    visitor.post(f"{place}/resume")
+    assert 'name="text"' in visitor.get(place).text
+
+
+def test_answer_in_progress_is_shown_to_a_page_that_comes_late(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = str(daemon.request("POST", "/v1/runs", {"input": "!slow 8"}).json()["session_id"])
+    shown: list[str] = []
+
+    def has_ended() -> bool:
+        found = json.loads(visitor.get(f"/ui/sessions/{session}/messages").text)
+        shown.append(found["writing"])
+        return bool(found["phase"] == "idle")
+
+    eventually(has_ended)
+    assert any(shown)
+    assert shown[-1] == ""
+
+
+def test_timeline_shows_what_happened(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo first").session
+    kinds = re.findall(r"<strong>(.*?)</strong>", visitor.get(f"/ui/sessions/{session}/timeline").text)
+    wanted = ["session started", "message received", "turn started", "turn finished"]
+    assert [each for each in kinds if each in wanted] == wanted
+
+
+def test_list_is_filtered_and_paged(daemon: DaemonProcess, visitor: Visitor) -> None:
+    for number in range(52):
+        daemon.request("POST", "/api/sessions", {"title": f"Page test {number}"})
+    first = visitor.get("/ui/sessions?title=page+test&platform=api&phase=idle&days=7")
+    following = re.search(r'<a rel="next" href="([^"]+)"', first.text)
+    assert following is not None
+    second = visitor.get(following[1].replace("&amp;", "&"))
+    found = [re.findall(r"Page test (\d+)", each.text) for each in (first, second)]
+    assert [len(each) for each in found] == [50, 2]
+    assert len({*found[0], *found[1]}) == 52
+    assert visitor.get("/ui/sessions?phase=sleeping").status == 400
+    assert visitor.get("/ui/sessions?cursor=nonsense").status == 422
+
+
+def test_search_marks_what_it_found(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo a xylophone plays").session
+    page = visitor.get("/ui/sessions?q=xylophone")
+    assert "<mark>xylophone</mark>" in page.text
+    assert session in page.text
+
+
+def test_approval_is_given_and_recorded(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = ask_for_approval(daemon)
+    question = question_of(visitor, session)
+    assert "rm -rf" in visitor.get("/ui/approvals").text
+    assert "Waiting for you" in visitor.get("/").text
+    assert visitor.post(f"/ui/approvals/{question}", answer="deny").status == 303
+    eventually(lambda: session not in visitor.get("/ui/approvals").text)
+    assert visitor.post(f"/ui/approvals/{question}", answer="once").status == 404
+    assert "deny by api:dashboard" in visitor.get(f"/ui/sessions/{session}/timeline").text
+
+
+def test_question_of_the_model_is_answered(daemon: DaemonProcess, visitor: Visitor) -> None:
+    call = json.dumps({"question": "Which colour?", "choices": ["red", "blue"]})
+    session = str(daemon.request("POST", "/v1/runs", {"input": f"!tool clarify {call}"}).json()["session_id"])
+    question = question_of(visitor, session)
+    assert 'value="blue"' in visitor.get("/ui/approvals").text
+    assert visitor.post(f"/ui/approvals/{question}", answer="green, rather").status == 303
+    eventually(lambda: "green, rather" in visitor.get(f"/ui/sessions/{session}").text)
+
+
+def test_process_is_shown_and_killed(daemon: DaemonProcess, visitor: Visitor) -> None:
+    script = "import time; print('<b>it-runs</b>', flush=True); time.sleep(600)"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(script)}"
+    call = json.dumps({"command": command, "background": True})
+    session = ask(daemon, f"!tool terminal {call}", visitor)
+    process = str(eventually(lambda: re.findall(r"/ui/processes/(proc_\w+)", visitor.get("/ui/processes").text))[0])
+    eventually(lambda: "&lt;b&gt;it-runs&lt;/b&gt;" in visitor.get(f"/ui/processes/{process}").text)
+    assert process in visitor.get(f"/ui/sessions/{session}").text
+    assert visitor.post(f"/ui/processes/{process}/kill").status == 303
+    eventually(lambda: ">ended<" in visitor.get(f"/ui/processes/{process}").text)
+    assert visitor.get("/ui/processes/unknown").status == 404
+
+
+def ask(daemon: DaemonProcess, text: str, visitor: Visitor) -> str:
+    """Let a tool run, with an approval if it needs one."""
+    run = daemon.request("POST", "/v1/runs", {"input": text}).json()
+    session = str(run["session_id"])
+
+    def has_ended() -> bool:
+        page = visitor.get(f"/ui/sessions/{session}").text
+        for question in re.findall(r"/ui/approvals/(ask_[0-9a-f]+)", page):
+            visitor.post(f"/ui/approvals/{question}", answer="once")
+        return bool(daemon.request("GET", f"/v1/runs/{run['run_id']}").json()["status"] == "completed")
+
+    eventually(has_ended)
+    return session
+
+
+def test_trace_is_a_waterfall(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo traced").session
+    page = visitor.get(f"/ui/trace?id={session}").text
+    bars = [(float(x), float(width)) for x, width in re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', page)]
+    assert len(bars) >= 2
+    assert all(x >= 0 and width > 0 and x + width <= 100.01 for x, width in bars)
+    assert "there is no session" in visitor.get("/ui/trace?id=nothing").text
+
+
+def test_live_setting_is_saved_with_its_comments(daemon: DaemonProcess, visitor: Visitor) -> None:
+    file = Path(daemon.home / "config.yaml")
+    file.write_text("# my file\nlog:\n  level: INFO  # as usual\n", encoding="utf-8")
+    visitor.get("/ui/settings")
+    page = visitor.post("/ui/settings", name="log.level", value="DEBUG")
+    assert "log.level was saved. In force now: log.level" in page.text
+    assert file.read_text(encoding="utf-8") == '# my file\nlog:\n  level: "DEBUG"  # as usual\n'
+    assert daemon.admin.get("/reload")["applied"] == {}  # it is in force
+    for name, value in (("log.level", "LOUD"), ("api.port", "1"), ("no.setting", "1")):
+        refused = visitor.post("/ui/settings", name=name, value=value)
+        assert refused.status in (400, 409), name
+    assert '"DEBUG"' in file.read_text(encoding="utf-8")
+
+
+def test_setting_that_waits_for_a_restart_is_marked(daemon: DaemonProcess, visitor: Visitor) -> None:
+    daemon.hermes("config", "set", "api.max_body_bytes", "9000000")
+    page = visitor.get("/ui/settings?q=api.max_body_bytes").text
+    assert "not in force yet" in page
+
+
+def test_log_is_filtered(visitor: Visitor) -> None:
+    assert "dashboard: login by link" in visitor.get("/ui/logs?q=login+by").text
+    assert "login by link" not in visitor.get("/ui/logs?level=ERROR&q=login+by").text
+
+
+def test_unknown_page_and_session_are_pages_themselves(visitor: Visitor) -> None:
+    for path in ("/ui/nothing", "/ui/sessions/20200101_000000_00000000", "/ui/sessions/%00"):
+        page = visitor.get(path)
+        assert page.status in (400, 404)
+        assert "This did not work" in page.text
+    assert json.loads(visitor.get("/ui/nothing", accept="*/*").text)["error"]["code"] == "not_found"
