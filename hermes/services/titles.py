@@ -18,6 +18,7 @@ from hermes.domain.history.message_chain import text_and_calls
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
+from hermes.domain.text.title import clean_title
 from hermes.domain.turn.message import EncodedMessage
 from hermes.services.sessions import SessionService
 from hermes.services.side_completion import SideCompletion
@@ -105,7 +106,7 @@ def _needs_title(head: Session) -> bool:
 
 def cleaned(text: str) -> str:
     """Return the title in a model's answer, without characters that cannot be printed; empty if there is none."""
-    lines = ("".join(char for char in line if char.isprintable()) for line in text.splitlines())
-    line = next(filter(None, (line.strip(_EDGES) for line in lines)), "")
+    lines = (clean_title(line).strip(_EDGES) for line in text.splitlines())
+    line = next(filter(None, lines), "")
     line = line.removeprefix("Title:").strip(_EDGES)
     return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1].rstrip() + "…"

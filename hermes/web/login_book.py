@@ -50,6 +50,11 @@ class LoginBook:
         self._codes[_hash(code)] = self._clock() + CODE_S
         return code
 
+    def is_code(self, code: str) -> bool:
+        """Return whether a code can still be used. It stays valid."""
+        self._drop_expired()
+        return _hash(code) in self._codes
+
     def use_code(self, code: str) -> bool:
         """Use up a code. False: it is wrong, used or expired."""
         self._drop_expired()

@@ -20,6 +20,7 @@ from hermes.services.live_figures import LiveFigures
 from hermes.services.log_reader import LogReader
 from hermes.services.setting_service import SettingService
 from hermes.web.login_book import Login, LoginBook
+from hermes.web.login_limit import LoginLimit
 from hermes.web.template_set import TemplateSet
 
 LOGIN = web.RequestKey("login", Login)
@@ -41,6 +42,7 @@ HEADERS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardParts:
     logins: LoginBook
+    login_limit: LoginLimit
     api_key: Secret
     keys: KeyService
     figures: LiveFigures

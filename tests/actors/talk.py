@@ -200,8 +200,8 @@ class SessionTalk:
         asked = UndoTurns(turns=turns, again=TurnId(again) if again else None, source=source)
         return self.do(undo_of(asked, self.session, self.transcript()))
 
-    def branch(self, child: str = "s3", undo: int = 0) -> SessionTalk:
-        asked = BranchOff(reason="a branch", title="other", undo=undo)
+    def branch(self, child: str = "s3", undo: int = 0, title: str = "other") -> SessionTalk:
+        asked = BranchOff(reason="a branch", title=title, undo=undo)
         self.do(branch_of(asked, self.session, self.transcript(), SessionId(child)))
         assert self.child is not None
         return SessionTalk(self.child.session, self.child.records, self.limits)

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from hermes.web.login_limit import MAX_WRONG, WINDOW_S
 from tests.support.daemon_process import DaemonProcess
 from tests.web.visitor import HTML, Visitor
 
@@ -32,8 +33,15 @@ def test_link_logs_in_once(daemon: DaemonProcess) -> None:
         assert code in each.get(f"{link.path}?{link.query}").text  # looking at it does not use it up
     assert first.post("/ui/login", code=code, next="/").status == 303
     assert "Overview" in first.get("/").text
-    assert second.post("/ui/login", code=code, next="/").status == 403
+    refused = second.post("/ui/login", code=code, next="/")
+    assert refused.status == 403
     assert "Log in" in second.get("/").text
+    late = Visitor(daemon.address).get(f"{link.path}?{link.query}")
+    for page in (refused, late):
+        assert "does not work any more" in page.text
+        assert "hermes dashboard" in page.text
+        assert 'name="key"' in page.text
+    assert first.get(f"{link.path}?{link.query}").status == 303  # is logged in already
 
 
 def test_key_logs_in_and_leads_to_the_wanted_page(daemon: DaemonProcess, stranger: Visitor) -> None:
@@ -47,6 +55,21 @@ def test_wrong_key_is_refused(stranger: Visitor) -> None:
     assert page.status == 403
     assert "The key is wrong" in page.text
     assert stranger.get("/ui/sessions").status == 303
+
+
+def test_too_many_wrong_logins_are_refused_for_a_while() -> None:
+    with DaemonProcess() as daemon:
+        stranger = Visitor(daemon.address)
+        answers = [stranger.log_in_by_key("wrong").status for _ in range(MAX_WRONG + 1)]
+        assert answers == [*[403] * MAX_WRONG, 429]
+        refused = stranger.log_in_by_key(daemon.key)
+        assert refused.status == 429
+        assert 1 <= int(refused.headers["Retry-After"]) <= WINDOW_S
+        assert 'role="alert"' in refused.text
+        assert stranger.post("/ui/login", code="wrong").status == 429
+        assert stranger.get("/ui/sessions").status == 303
+        stranger.log_in(daemon)  # a link cannot be guessed
+        assert stranger.get("/ui/sessions").status == 200
 
 
 @pytest.mark.parametrize("role", ["user", "guest"])

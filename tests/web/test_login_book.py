@@ -17,7 +17,9 @@ def test_code_is_valid_once() -> None:
     book = LoginBook(Time())
     code = book.create_code()
     assert not book.use_code(code[:-1])
+    assert book.is_code(code)
     assert book.use_code(code)
+    assert not book.is_code(code)
     assert not book.use_code(code)
 
 

@@ -20,6 +20,7 @@ from hermes.services.log_reader import LogReader
 from hermes.services.setting_service import SettingService
 from hermes.web.dashboard import Dashboard
 from hermes.web.login_book import LoginBook
+from hermes.web.login_limit import LoginLimit
 from hermes.web.page_kit import DashboardParts
 from tests.adapters.conftest import KEY, ApiHarness, world
 from tests.support.fakes import NOW, a_dead_letter
@@ -43,6 +44,7 @@ async def server(world: ApiHarness, logins: LoginBook, journal: LoopJournal, tmp
     home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
     parts = DashboardParts(
         logins=logins,
+        login_limit=LoginLimit(lambda: NOW),
         api_key=Secret(KEY),
         keys=world.keys,
         figures=LiveFigures(world.operations.figures, lambda: NOW),

@@ -16,10 +16,10 @@ from hermes.adapters.http.schema import Fields, FilledText, Text
 from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turns.turn_wait import only_once
 from hermes.domain.session.state import Session
+from hermes.domain.text.title import MAX_TITLE
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.submission import Busy, Submission
 
-MAX_TITLE = 200
 MAX_TOPIC = 2_000
 MAX_ANSWER = 10_000
 MAX_UNDO = 1_000

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 def make_dashboard(base: Foundation, parts: DaemonParts, keys: KeyService, logins: LoginBook) -> Dashboard:
     from hermes.web.dashboard import Dashboard  # noqa: PLC0415 - slow, see `import_servers`
+    from hermes.web.login_limit import LoginLimit  # noqa: PLC0415
     from hermes.web.page_kit import DashboardParts  # noqa: PLC0415
 
     return Dashboard(
         DashboardParts(
             logins=logins,
+            login_limit=LoginLimit(parts.system.ports.steady),
             api_key=base.api_key,
             keys=keys,
             figures=parts.figures,

@@ -109,7 +109,8 @@ def _print_hits(found: Mapping[str, Any]) -> None:
 def _rename(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     title = " ".join(args.title)
     answer = client.patch(path_of("api", "sessions", session), {"title": title})
-    return answer, f"The title of {session} is {title}."
+    kept = answer["preferences"]["title"]
+    return answer, f"The title of {session} is {kept}." if kept else f"{session} has no title now."
 
 
 @asks_daemon

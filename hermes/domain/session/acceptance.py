@@ -32,6 +32,7 @@ from hermes.domain.session.recovery import continue_turn
 from hermes.domain.session.state import Phase, Session, Turn, instructions_hash, interruption_cause, is_open
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.session.turn_stop import stop_current
+from hermes.domain.text.title import clean_title
 from hermes.domain.turn.submission import Busy, Handling, Seen, Submission
 from hermes.domain.turn.tool_call import Approval, Call
 from hermes.domain.values import replace
@@ -42,7 +43,7 @@ def begin_session(session: Session, event: Begin, now: float, _limits: TurnLimit
         return Step(session=session, effects=(Reroute(),))
     if not may_write(event.source.platform, session):
         return refuse_with(session, _taken(session.id))
-    preferences = replace(session.preferences, title=event.title or session.preferences.title)
+    preferences = replace(session.preferences, title=clean_title(event.title) or session.preferences.title)
     return then(Step(session=session), Preferred(at=now, preferences=preferences, reason="it was begun"))
 
 

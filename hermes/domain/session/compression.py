@@ -41,6 +41,7 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.state import Phase, Session, announced_cause, root_of
 from hermes.domain.source import Source
+from hermes.domain.text.title import clean_title
 from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.values import replace
 
@@ -155,7 +156,7 @@ def branch(session: Session, event: Branch, now: float, _limits: TurnLimits) -> 
         origin=session.id,
         root=root_of(session),
         messages=event.messages,
-        preferences=replace(session.preferences, title=event.title),
+        preferences=replace(session.preferences, title=clean_title(event.title)),
         prompt=event.prompt,
         owner=session.owner,
         active_at=now,

@@ -24,6 +24,7 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.state import Phase, Preferences, Session, is_open, is_pending
 from hermes.domain.session.turn_stop import cancellation
+from hermes.domain.text.title import clean_title
 from hermes.domain.turn.submission import Seen
 from hermes.domain.turn.tool_call import CallOutcome
 from hermes.domain.values import replace
@@ -84,7 +85,8 @@ def _rests_since(session: Session, active_at: float) -> bool:
 def set_preference(session: Session, event: SetPreference, now: float, _limits: TurnLimits) -> Step:
     if event.name not in _PREFERENCES:
         return refuse(session, f"there is no preference {event.name!r}; there are {', '.join(_PREFERENCES)}")
-    changes: dict[str, Any] = {event.name: event.value}
+    value = clean_title(event.value) if event.name == "title" and isinstance(event.value, str) else event.value
+    changes: dict[str, Any] = {event.name: value}
     preferences = replace(session.preferences, **changes)
     if preferences == session.preferences:
         return Step(session=session)

@@ -7,12 +7,12 @@ from contextlib import suppress
 
 from hermes.domain.errors import BadInputError
 from hermes.domain.session.state import Session
+from hermes.domain.text.title import MAX_TITLE, clean_title
 from hermes.services.commands.context import CommandContext, Handler, whole_number
 from hermes.services.commands.reply import NO, YES, CommandReply, refused
 from hermes.services.commands.wording import UNTITLED, count, dropped, excerpt
 
 MAX_UNDO = 100
-MAX_TITLE = 100
 MAX_BUTTON_TITLE = 25
 NOW = "now"  # confirms like yes
 MAX_TOPIC = 500
@@ -175,11 +175,13 @@ async def title(context: CommandContext) -> CommandReply:
         return CommandReply(text=f"The title is “{shown}”." if shown else f"{UNTITLED} Set one with /title TEXT.")
     session = await context.opened()
     after = await context.sessions.prefer(session.id, "title", chosen, context.reason)
-    return context.reply(f"The title is now “{chosen}”.", after)
+    kept = after.preferences.title
+    cut = f" It was cut at {MAX_TITLE} characters." if len(" ".join(context.argument.split())) > MAX_TITLE else ""
+    return context.reply(f"The title is now “{kept}”.{cut}", after)
 
 
 def _title(text: str) -> str:
-    return _on_one_line(text, MAX_TITLE)
+    return clean_title(text)
 
 
 def _on_one_line(text: str, chars_most: int) -> str:

@@ -12,9 +12,9 @@ from hermes.adapters.http import parameter
 from hermes.adapters.http.field import encode
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.openai_api.file_api import FileApi
-from hermes.adapters.openai_api.session_wish_api import MAX_TITLE
 from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Session
+from hermes.domain.text.title import MAX_TITLE
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.submission import Busy, Submission
 from hermes.web.page_kit import FORM, LOGIN, PageKit, field, see
@@ -106,7 +106,7 @@ class SessionActions:
         return await self._kit.service.sessions.stop_turn(session, _reason(request), who=who)
 
     async def _rename(self, request: web.Request, session: SessionId) -> Session:
-        title = " ".join(field(request, "title", most=MAX_TITLE).split())
+        title = field(request, "title", most=MAX_TITLE)
         return await self._kit.service.sessions.prefer(session, "title", title, _reason(request))
 
     async def _compress(self, _request: web.Request, session: SessionId) -> Session:

@@ -12,12 +12,12 @@ from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import Fields, SessionIdText, Text
 from hermes.adapters.http.service import Service, json_response, remember_session
-from hermes.adapters.openai_api.session_wish_api import MAX_TITLE
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Session
 from hermes.domain.source import Source
+from hermes.domain.text.title import MAX_TITLE
 from hermes.services.commands.registry import COMMANDS
 
 _REASON = "requested over the API"
