@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from hermes.agent.injection import suspicion
 from hermes.domain.access.prompt_file import PromptFile
+from hermes.domain.text.injection import suspicion
 from hermes.domain.values import dataclass
 
 MAX_CHARS = 20_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.injection import suspicion
+from hermes.domain.text.injection import suspicion
 
 ATTACKS = {
     "it asks to ignore earlier instructions": [

@@ -1,0 +1,1 @@
+"""Skills on disk: format, catalogue, versions, sources of an installation."""
