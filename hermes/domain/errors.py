@@ -11,7 +11,8 @@ HermesError
  │    ├── StorageFormatError   written by a newer Hermes, or not by Hermes (exit 78)
  │    ├── BadRowError          a session's row does not match its checksum
  │    ├── SequenceConflictError, StaleOwnerError   another writer wrote first
- │    └── AlreadySeenError     this inbound id was accepted before
+ │    ├── AlreadySeenError     this inbound id was accepted before
+ │    └── ChangeKnownError     this change of something learned was stored before
  ├── RefusedError              the message was not accepted; nothing was stored
  │    ├── BadInputError        the message is invalid
  │    ├── BusyError            try again later
@@ -140,6 +141,15 @@ class AlreadySeenError(StorageError):
     def __init__(self, seen: Seen) -> None:
         super().__init__(f"inbound {seen.key} was accepted before, as turn {seen.turn} of {seen.session}")
         self.seen = seen
+
+
+class ChangeKnownError(StorageError):
+    code = "change_known"
+
+    def __init__(self, subject: str, number: int) -> None:
+        super().__init__(f"this operation was stored before, as change {number} of {subject}")
+        self.subject = subject
+        self.number = number
 
 
 class RefusedError(HermesError):

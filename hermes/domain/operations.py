@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hermes.domain.change import Change
 from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
@@ -154,6 +155,23 @@ class See:
     latest: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendChange:
+    """Add a change to the log of its subject. Refused with SequenceConflictError unless its number is the next one.
+
+    Refused with ChangeKnownError if the log has a change with that operation id: the whole transaction is a repeat.
+    """
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseChanges:
+    """Forget all changes of a subject."""
+
+    subject: str
+
+
 Operation: TypeAlias = (
     Append
     | Restore
@@ -171,4 +189,6 @@ Operation: TypeAlias = (
     | MarkDelivered
     | Cancel
     | See
+    | AppendChange
+    | EraseChanges
 )

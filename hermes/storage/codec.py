@@ -19,6 +19,7 @@ from zlib import crc32
 
 import msgpack
 
+from hermes.domain.change import Change
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.operations import Tally
@@ -67,6 +68,7 @@ STORED: Final = frozenset(
         Handover,
         OutboxMessage,
         DeliveredMessage,
+        Change,
     }
 )
 

@@ -25,11 +25,13 @@ from hermes.domain.errors import (
 from hermes.domain.ids import Seq, SessionId, SessionKey
 from hermes.domain.operations import (
     Append,
+    AppendChange,
     Cancel,
     DropDeadLetter,
     DropProcess,
     Enqueue,
     Erase,
+    EraseChanges,
     ForgetSeen,
     MarkDelivered,
     Operation,
@@ -79,6 +81,7 @@ from hermes.storage.row_keys import (
 )
 from hermes.storage.rows import Change, Known, Rows
 from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, roll_back
+from hermes.storage.staged_changes import StagedChanges
 from hermes.storage.staged_outbox import StagedOutbox
 
 
@@ -91,6 +94,7 @@ class WritePlan:
         self._rows = Rows(source, self._undo, known)
         self._pack = codec.packer()
         self._outbox = StagedOutbox(self._stage, self._pack)
+        self._learned = StagedChanges(self._stage, self._pack)
 
     def add(self, transaction: Transaction) -> HermesError | None:
         """Add a transaction. Return None, or the error if it is refused."""
@@ -148,6 +152,8 @@ class WritePlan:
                 self._see(seen, latest=latest)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._outbox.perform(operation, order=self.next_lsn)
+            case AppendChange() | EraseChanges():
+                self._learned.perform(operation)
             case _:
                 assert_never(operation)
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import lmdb
 from loguru import logger
 
+from hermes.domain.change import Change, damaged_change
 from hermes.domain.errors import BadRowError, UnknownSessionError
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Tally
@@ -34,6 +35,7 @@ from hermes.storage.pages import DataPages
 from hermes.storage.record_log import find_records, read_entry, without_gaps
 from hermes.storage.row import due_time, read_head, read_lsns, read_row
 from hermes.storage.row_keys import (
+    CHANGES,
     DEAD,
     DUE,
     FACTS,
@@ -45,6 +47,7 @@ from hermes.storage.row_keys import (
     RECENT,
     SENT,
     TALLY,
+    change_key,
     due_key,
     due_of,
     lsn_key,
@@ -53,8 +56,10 @@ from hermes.storage.row_keys import (
     session_key,
     session_of,
     session_of_recent,
+    subject_key,
     text_key,
 )
+from hermes.storage.staged_changes import last_number, number_of
 
 T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records per read
@@ -219,6 +224,37 @@ class LmdbReader:
             pairs = list(islice(view.scan(LOG, start=lsn_key(after + 1)), limit))
         return [entry for lsn, value in pairs if (entry := _readable_record(lsn, value))]
 
+    def changes(self, subject: str, after: int = 0, limit: int | None = None) -> list[Change]:
+        with self._view() as view:
+            last = last_number(view, subject)
+            stop = last if limit is None else min(last, after + limit)
+            found = [(number, _change_value(view, subject, number)) for number in range(after + 1, stop + 1)]
+        return [_as_change(subject, number, value) for number, value in found]
+
+    def last_change(self, subject: str) -> Change | None:
+        with self._view() as view:
+            last = last_number(view, subject)
+            value = _change_value(view, subject, last) if last else None
+        return _as_change(subject, last, value) if last else None
+
+    def change_of(self, subject: str, operation: str) -> Change | None:
+        with self._view() as view:
+            number = number_of(view, subject, operation)
+            value = None if number is None else _change_value(view, subject, number)
+        return None if number is None else _as_change(subject, number, value)
+
+    def change_subjects(self, prefix: str) -> list[str]:
+        subjects: list[str] = []
+        wanted = start = prefix.encode()
+        with self._view() as view:
+            while place := next(view.scan(CHANGES, start=start), None):
+                subject = place[0].partition(b"\0")[0]
+                if not subject.startswith(wanted):
+                    break
+                subjects.append(subject.decode(errors="replace"))
+                start = subject + b"\1"  # the next subject: skips the changes of this one
+        return subjects
+
     @contextmanager
     def _view(self) -> Iterator[StoreView]:
         with self._gate:
@@ -255,6 +291,21 @@ def _value(view: StoreView, lsn: bytes) -> bytes | LostPageError | None:
         return view.get(LOG, lsn)
     except LostPageError as error:
         return error
+
+
+def _change_value(view: StoreView, subject: str, number: int) -> bytes | None:
+    try:
+        return view.get(CHANGES, change_key(subject_key(subject), number))
+    except LostPageError:
+        return None
+
+
+def _as_change(subject: str, number: int, value: bytes | None) -> Change:
+    try:
+        return codec.open_as(Change, change_key(subject_key(subject), number), value or b"")
+    except (DamagedError, UnreadableError) as error:
+        logger.error("storage: change {} of {} cannot be read: {}", number, subject, error)
+        return damaged_change(subject, number)
 
 
 def _place_after(view: StoreView, session: SessionId | Activity) -> bytes:

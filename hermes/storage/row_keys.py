@@ -35,8 +35,11 @@ FACTS: Final = "facts"  # name -> small value
 PROCESSES: Final = "processes"  # background process
 OUTBOX: Final = "outbox"  # outbox message
 SENT: Final = "sent"  # outbox message -> delivered message
+CHANGES: Final = "changes"  # subject, number -> change of something learned; number 0 -> the last number
+CHANGE_IDS: Final = "change_ids"  # subject, operation id -> number
 FIRST: Final = (META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD)  # every store has these
-LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT)  # a store of an older Hermes may lack these
+# A store of an older Hermes may lack these.
+LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT, CHANGES, CHANGE_IDS)
 TABLES: Final = (*FIRST, *LATER)
 
 MAX_TEXT_BYTES: Final = 200  # bytes of a text inside a key; two of them fit
@@ -75,7 +78,7 @@ def tally_key(day: str, model: str, platform: str, guest: str = "") -> bytes:
 
 
 def prefix_of(session: bytes) -> bytes:
-    """Return the common prefix of the keys of a session in `index` and `bound`."""
+    """Return the common prefix of the keys of a session or a subject in the tables that list several for each."""
     return session + b"\0"
 
 
@@ -85,6 +88,21 @@ def index_key(session: bytes, chunk: int) -> bytes:
 
 def bound_key(session: bytes, key: bytes) -> bytes:
     return prefix_of(session) + key
+
+
+def subject_key(subject: str) -> bytes:
+    raw = _encoded(subject)
+    if 0 < len(raw) <= MAX_TEXT_BYTES and 0 not in raw:
+        return raw
+    raise StorageError(f"a subject has 1 to {MAX_TEXT_BYTES} bytes, none of them NUL; this one has {len(raw)}")
+
+
+def change_key(subject: bytes, number: int) -> bytes:
+    return prefix_of(subject) + lsn_key(number)
+
+
+def operation_key(subject: bytes, operation: str) -> bytes:
+    return prefix_of(subject) + text_key(operation)
 
 
 def recent_key(session: bytes, active_at: float) -> bytes:

@@ -18,6 +18,7 @@ from typing import Final
 
 import lmdb
 
+from hermes.domain.change import Change
 from hermes.domain.errors import BadRowError, ForeignStoreError, HermesError, StorageFormatError
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process_record import ProcessRecord
@@ -32,6 +33,8 @@ from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_
 from hermes.storage.row_keys import (
     BAD,
     BOUND,
+    CHANGE_IDS,
+    CHANGES,
     DEAD,
     DUE,
     INBOX,
@@ -49,6 +52,7 @@ from hermes.storage.row_keys import (
     session_of,
     session_of_recent,
 )
+from hermes.storage.staged_changes import last_number, number_in, number_of
 
 
 def verify(directory: Path) -> list[str]:
@@ -206,7 +210,40 @@ def _due_problems(view: StoreView, place: bytes) -> Iterator[str]:
             yield f"session {session_of(session)} is listed with a due time that is not its own"
 
 
-_PARTS: Final = {"sessions": _session_problems, "session keys": _binding_problems, "other tables": _value_problems}
+def _change_problems(view: StoreView) -> Iterator[str]:
+    last: dict[bytes, int] = {}
+    changes = 0
+    for place, value in view.scan(CHANGES):
+        subject, _, _ = place.partition(b"\0")
+        number, name = number_in(place), subject.decode(errors="replace")
+        expected = last.get(subject, -1) + 1
+        last[subject] = number
+        try:
+            if number == 0:
+                lsn_of(codec.unseal(place, value))
+                continue
+            changes += 1
+            if number != expected:
+                yield f"{name}: change {expected} is missing"
+            change = codec.open_as(Change, place, value)
+            if number_of(view, name, change.operation) != number:
+                yield f"{name}: change {number} is not listed under its operation id"
+        except (DamagedError, UnreadableError) as error:
+            yield f"{name}: change {number} is damaged ({error})"
+    for subject, number in last.items():
+        name = subject.decode(errors="replace")
+        if last_number(view, name) != number:
+            yield f"{name}: its last change is {number}, but {last_number(view, name)} is noted"
+    if view.count(CHANGE_IDS) != changes:
+        yield f"{view.count(CHANGE_IDS)} operation ids are listed, but there are {changes} changes"
+
+
+_PARTS: Final = {
+    "sessions": _session_problems,
+    "session keys": _binding_problems,
+    "other tables": _value_problems,
+    "changes": _change_problems,
+}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Backup of a home into one archive with checksums.
 
-It holds a consistent copy of the store, the configuration, SOUL.md, the folders of conversations and the records of
-background processes. The search index, logs and secrets are left out, and the manifest lists them. The files are
-staged inside the home, which is private. The archive gets an HMAC by a key of the home (seal.py), and its name when
-it is complete.
+It holds a consistent copy of the store, the configuration, SOUL.md, memories, skills, the folders of conversations
+and the records of background processes. The search index, logs and secrets are left out, and the manifest lists them.
+The files are staged inside the home, which is private. The archive gets an HMAC by a key of the home (seal.py), and
+its name when it is complete.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ PROCESSES: Final = "processes"
 _BENCH: Final = "backup.part"
 KEPT: Final = (
     "SOUL.md",
+    "memories",
+    "skills",
     "work",
     PROCESSES,
     "media",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId
-from hermes.domain.operations import Append
+from hermes.domain.operations import Append, AppendChange
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import MessageReceived, Record
@@ -74,6 +75,23 @@ def letter(name: str, session: str = "a") -> DeadLetter:
         options=b"{}",
         problem="it crashed its session twice",
         at=NOW,
+    )
+
+
+def learned(subject: str, number: int, *, operation: str = "", payload: bytes = b"note") -> AppendChange:
+    return AppendChange(
+        change=Change(
+            subject=subject,
+            number=number,
+            at=NOW,
+            author=ChangeAuthor.AGENT,
+            action=ChangeAction.ADD,
+            operation=operation or f"call-{number}",
+            payload=payload,
+            by="telegram:1",
+            session="a",
+            turn="t1",
+        )
     )
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause, StopCause, SuspendCause
 from hermes.domain.cause.legacy_reason import stop_cause
+from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.ids import TurnId
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
@@ -106,6 +107,7 @@ ORDER = {
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
         " superseded end amends refusals"
     ),
+    "Change": "subject number at author action operation payload by session turn",
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
 }
 CODES = {  # a value that is stored once must stay readable; the empty one means that none was stored
@@ -115,6 +117,11 @@ CODES = {  # a value that is stored once must stay readable; the empty one means
     "SuspendCause": ",asked,interruptions,imported",
     "StopCause": ",asked,new_message,session_ended,session_deleted",
     "MessageOrigin": ",person,process,note",
+    "ChangeAuthor": "person,agent,review,file,system",
+    "ChangeAction": (
+        "add,replace,remove,batch,edit,revert,propose,approve,reject,create,patch,delete,write_file,remove_file,"
+        "install,update,archive,restore,damaged"
+    ),
 }
 
 
@@ -142,7 +149,9 @@ def test_every_record_comes_back_as_it_went(kind: type[Record], data: st.DataObj
     assert repr(open_record(packed(("s", 7, kind.__name__, record)))) == repr(("s", 7, record))
 
 
-@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, OutboxMessage, DeliveredMessage])
+@pytest.mark.parametrize(
+    "kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, OutboxMessage, DeliveredMessage, Change]
+)
 @FEW
 @given(data=st.data())
 def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObject) -> None:
@@ -154,7 +163,7 @@ def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObjec
     "kind",
     [
         *(*KINDS, BadRecord, Session, Turn, Call, Gate, Preferences, Usage, Failure, Source, Seen, DeadLetter, Tally),
-        *(ProcessRecord, Place, Handover, OutboxMessage, DeliveredMessage),
+        *(ProcessRecord, Place, Handover, OutboxMessage, DeliveredMessage, Change),
     ],
     ids=lambda kind: kind.__name__,
 )
@@ -281,6 +290,9 @@ def test_values_that_older_versions_stored_get_unknown_causes() -> None:
     assert gate.subjects == ()
 
 
-@pytest.mark.parametrize("kind", [EndCause, InterruptionCause, HoldCause, SuspendCause, StopCause, MessageOrigin])
+@pytest.mark.parametrize(
+    "kind",
+    [*(EndCause, InterruptionCause, HoldCause, SuspendCause, StopCause, MessageOrigin), ChangeAuthor, ChangeAction],
+)
 def test_stored_codes_keep_their_values(kind: type[StrEnum]) -> None:
     assert {each.value for each in kind} == set(CODES[kind.__name__].split(","))

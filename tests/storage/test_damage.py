@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.change import ChangeAction, damaged_change
 from hermes.domain.errors import BadRowError, HermesError, StorageError
 from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Erase, ForgetSeen, PutFact, Restore, SetAside
@@ -16,6 +17,7 @@ from hermes.storage import codec
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.row_keys import (
     BAD,
+    CHANGES,
     DEAD,
     FACTS,
     INBOX,
@@ -24,13 +26,14 @@ from hermes.storage.row_keys import (
     LOG,
     SESSIONS,
     TABLES,
+    change_key,
     index_key,
     lsn_key,
     session_key,
     text_key,
 )
 from hermes.storage.verify import verify
-from tests.storage.samples import NOW, append, head, letter, message, seen
+from tests.storage.samples import NOW, append, head, learned, letter, message, seen
 
 A, B = SessionId("a"), SessionId("b")
 RECORDS = [message(str(n)) for n in range(40)]
@@ -231,6 +234,16 @@ def test_a_damaged_fact_counts_as_not_there_and_hides_no_other(engine: LmdbEngin
     assert engine.facts("grant:") == ["grant:b"]
     assert engine.commit([(PutFact(name="grant:a", value=b"3"),)]) == [None]
     assert engine.fact("grant:a") == b"3"
+
+
+def test_a_damaged_change_is_reported_in_its_place_and_the_next_is_stored(engine: LmdbEngine) -> None:
+    engine.commit([(learned("m", 1), learned("m", 2))])
+    damage(engine, CHANGES, change_key(b"m", 2))
+    damage(engine, CHANGES, change_key(b"m", 0))
+    assert [each.action for each in engine.changes("m")] == [ChangeAction.ADD, ChangeAction.DAMAGED]
+    assert engine.last_change("m") == engine.change_of("m", "call-2") == damaged_change("m", 2)
+    assert engine.commit([(learned("m", 3),)]) == [None]
+    assert [each.number for each in engine.changes("m")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("seed", range(5))

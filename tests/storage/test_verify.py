@@ -13,6 +13,8 @@ from hermes.storage import codec
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.row_keys import (
     BOUND,
+    CHANGE_IDS,
+    CHANGES,
     DUE,
     INDEX,
     KEYS,
@@ -21,12 +23,14 @@ from hermes.storage.row_keys import (
     PENDING,
     RECENT,
     SESSIONS,
+    change_key,
     index_key,
     lsn_key,
+    operation_key,
     text_key,
 )
 from hermes.storage.verify import check, verify
-from tests.storage.samples import append, message
+from tests.storage.samples import append, learned, message
 
 
 @pytest.fixture
@@ -34,6 +38,7 @@ def store(tmp_path: Path) -> Path:
     engine = LmdbEngine.open(tmp_path)
     for name in "abc":
         engine.commit([(append(name, 0, *(message(str(n)) for n in range(70)), bind=f"key {name}", pending=True),)])
+    engine.commit([(learned("memory/a", n), learned("skill/b", n)) for n in (1, 2, 3)])
     engine.close()
     return tmp_path
 
@@ -68,6 +73,12 @@ def test_a_sound_store_has_no_problems(store: Path) -> None:
         (PENDING, b"a", None, "pending"),
         (PENDING, b"z", b"", "session z is pending"),
         (RECENT, b"\0" * 8 + b"z", b"", "recent"),
+        (CHANGES, change_key(b"memory/a", 2), None, "memory/a: change 2 is missing"),
+        (CHANGES, change_key(b"memory/a", 2), b"\x01 garbled", "memory/a: change 2 is damaged"),
+        (CHANGES, change_key(b"memory/a", 0), b"\x01", "memory/a: change 0 is damaged"),
+        (CHANGES, change_key(b"memory/a", 3), None, "memory/a: its last change is 2, but 3 is noted"),
+        (CHANGE_IDS, operation_key(b"skill/b", "call-1"), None, "skill/b: change 1 is not listed"),
+        (CHANGE_IDS, operation_key(b"skill/b", "call-9"), b"", "7 operation ids are listed, but there are 6"),
     ],
 )
 def test_inconsistent_tables_are_reported(

@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, assert_never
 
+from hermes.domain.change import Change
 from hermes.domain.errors import (
     AlreadySeenError,
+    ChangeKnownError,
     HermesError,
     SequenceConflictError,
     StaleOwnerError,
@@ -23,11 +25,13 @@ from hermes.domain.errors import (
 from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import (
     Append,
+    AppendChange,
     Cancel,
     DropDeadLetter,
     DropProcess,
     Enqueue,
     Erase,
+    EraseChanges,
     ForgetSeen,
     MarkDelivered,
     Operation,
@@ -49,7 +53,7 @@ from hermes.domain.turn.submission import Seen
 from hermes.domain.values import dataclass
 from hermes.ports.storage import Engine, Transaction
 from hermes.storage.codec import UNSTORABLE, pack
-from hermes.storage.row_keys import due_key, due_of, recent_key, session_key, text_key
+from hermes.storage.row_keys import due_key, due_of, recent_key, session_key, subject_key, text_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,7 @@ class MemoryEngine(Engine):
         self._processes: dict[str, ProcessRecord] = {}
         self._outbox: dict[str, OutboxMessage] = {}
         self._sent: dict[str, DeliveredMessage] = {}
+        self._changes: dict[tuple[str, int], Change] = {}
         self._enqueued = 0
         self._order: dict[int, tuple[SessionId, int]] = {}
         self._position = 0
@@ -195,6 +200,21 @@ class MemoryEngine(Engine):
     def last_position(self) -> int:
         return self._position
 
+    def changes(self, subject: str, after: int = 0, limit: int | None = None) -> list[Change]:
+        with self._lock:
+            found = [self._changes[key] for key in sorted(self._changes) if key[0] == subject and key[1] > after]
+        return found if limit is None else found[:limit]
+
+    def last_change(self, subject: str) -> Change | None:
+        return next(reversed(self.changes(subject)), None)
+
+    def change_of(self, subject: str, operation: str) -> Change | None:
+        return next((each for each in self.changes(subject) if each.operation == operation), None)
+
+    def change_subjects(self, prefix: str) -> list[str]:
+        with self._lock:
+            return sorted({subject for subject, _ in self._changes if subject.startswith(prefix)})
+
     def stats(self) -> StoreStats:
         pending = len(self.pending())
         return StoreStats(
@@ -243,11 +263,8 @@ class MemoryEngine(Engine):
                 self._set_due(operation)
             case Erase():
                 self._erase(operation)
-            case SetAside(letter=letter):
-                pack((text_key(letter.id), letter))
-                self._set(self._dead, letter.id, letter)
-            case DropDeadLetter(id=name):
-                self._drop(name)
+            case SetAside() | DropDeadLetter():
+                self._set_aside(operation)
             case ForgetSeen():
                 self._forget(operation)
             case Tally():
@@ -258,8 +275,17 @@ class MemoryEngine(Engine):
                 self._see(seen, latest=latest)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._deliver(operation)
+            case AppendChange() | EraseChanges():
+                self._learn(operation)
             case _:
                 assert_never(operation)
+
+    def _set_aside(self, operation: SetAside | DropDeadLetter) -> None:
+        if isinstance(operation, SetAside):
+            pack((text_key(operation.letter.id), operation.letter))
+            self._set(self._dead, operation.letter.id, operation.letter)
+        else:
+            self._drop(operation.id)
 
     def _keep(self, operation: PutFact | PutProcess | DropProcess) -> None:
         match operation:
@@ -322,6 +348,24 @@ class MemoryEngine(Engine):
             self._position += 1
             self._set(self._order, self._position, (append.session, seq))
         self._put_row(append)
+
+    def _learn(self, operation: AppendChange | EraseChanges) -> None:
+        if isinstance(operation, EraseChanges):
+            subject_key(operation.subject)
+            for key in [key for key in self._changes if key[0] == operation.subject]:
+                self._remove(self._changes, key)
+            return
+        change = operation.change
+        subject_key(change.subject)
+        pack((text_key(change.operation), change))
+        numbers = {each.operation: number for (name, number), each in self._changes.items() if name == change.subject}
+        if change.operation in numbers:
+            raise ChangeKnownError(change.subject, numbers[change.operation])
+        if change.number != len(numbers) + 1:
+            raise SequenceConflictError(f"{change.subject} is not at {change.number}")
+        if not change.operation:
+            raise StorageError("no operation id")
+        self._set(self._changes, (change.subject, change.number), change)
 
     def _see(self, seen: Seen, *, latest: bool = False) -> None:
         if not latest and (earlier := self._inbox.get(seen.key)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+from hermes.domain.change import Change
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
@@ -67,4 +68,10 @@ class Reader(Protocol):
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         """All sessions' records in the order they were written, after that position."""
 
+    def changes(self, subject: str, after: int = 0, limit: int | None = None) -> list[Change]:
+        """Changes of something learned, oldest first, after that number. A damaged one has the action DAMAGED."""
+
+    def last_change(self, subject: str) -> Change | None: ...
+    def change_of(self, subject: str, operation: str) -> Change | None: ...  # the change with that operation id
+    def change_subjects(self, prefix: str) -> list[str]: ...  # those that have changes and begin so, in order
     def stats(self) -> StoreStats: ...
