@@ -125,7 +125,7 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
         deliver=deliver,
         live=heads.get,
     )
-    outbox = OutboxService(journal, deliver)
+    outbox = OutboxService(journal, deliver, clock=clock, delivery=lambda: children[DELIVERY])
     names = tuple(ports.platforms)
     homes = HomeService(names, sessions=sessions, outbox=outbox, clock=clock)
     pairing = PairingService(sessions=sessions, outbox=outbox, clock=clock)

@@ -49,6 +49,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         new_turn_id=system.ports.ids.turn,
         clock=system.ports.clock,
         search=parts.search,
+        outbox=system.outbox,
         provider=parts.agent.proxy,
         files=shelf,
         inputs=make_input_parts(base.config, base.home, shelf, parts.sandbox),

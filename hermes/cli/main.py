@@ -46,7 +46,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.reload": ("reload",),
     "commands.dashboard": ("dashboard",),
     "inspection.logs": ("logs",),
-    "commands.dead_letters": ("dead-letters",),
+    "commands.outbox": ("outbox", "dead-letters"),
     "commands.send": ("send",),
     "commands.pairing": ("pairing",),
     "setup.setup": ("setup",),

@@ -48,6 +48,10 @@ class Records(Protocol):
 
     def dead_letters(self) -> dict[str, Any]: ...
 
+    def outbox(self) -> dict[str, Any]:
+        """Return the messages that are not delivered yet."""
+        ...
+
     def trace(self, name: str, limit: int) -> dict[str, Any]:
         """Return the trace of a message, or of the last messages of a session."""
         ...
@@ -78,6 +82,10 @@ class DaemonRecords:
 
     def dead_letters(self) -> dict[str, Any]:
         found: dict[str, Any] = self._client.get("/dead-letters")
+        return found
+
+    def outbox(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get("/outbox")
         return found
 
     def trace(self, name: str, limit: int) -> dict[str, Any]:
@@ -134,6 +142,11 @@ class StoredRecords:
         from hermes.adapters.http import presentation
 
         return {"dead_letters": [presentation.dead_letter(letter) for letter in self._reader.dead_letters()]}
+
+    def outbox(self) -> dict[str, Any]:
+        from hermes.adapters.http import presentation
+
+        return {"outbox": [presentation.outbox_message(each) for each in self._reader.outbox()]}
 
     def trace(self, name: str, limit: int) -> dict[str, Any]:
         from hermes.adapters.http import presentation

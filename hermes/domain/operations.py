@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hermes.domain.change import Change
-from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey
+from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey, TurnId
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import Record
 from hermes.domain.session.state import Session
+from hermes.domain.source import Source
 from hermes.domain.turn.submission import Seen
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
@@ -192,3 +193,19 @@ Operation: TypeAlias = (
     | AppendChange
     | EraseChanges
 )
+
+
+def set_aside(outgoing: OutboxMessage, problem: str, at: float) -> tuple[Operation, ...]:
+    """Return what makes an outbox message a dead letter, whole, so that it can be replayed."""
+    letter = DeadLetter(
+        id=outgoing.id,
+        session=outgoing.session or SessionId(""),
+        turn=outgoing.turn or TurnId(""),
+        messages=(),
+        source=Source(platform=outgoing.place.platform, place=outgoing.place),
+        options=b"{}",
+        problem=problem,
+        at=at,
+        undelivered=outgoing,
+    )
+    return (SetAside(letter=letter), Cancel(id=outgoing.id))

@@ -225,6 +225,33 @@ def test_undelivered_message_is_listed_and_replayed(admin: FakeAdmin, capsys: py
     assert "reply: is ambiguous: it could be reply:t1, reply:t2; type more characters" in capsys.readouterr().err
 
 
+def test_waiting_message_is_listed_and_dropped(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    place = {"platform": "telegram", "chat": "42", "thread": "", "message": ""}
+    waiting = {"id": "reply:t1", "kind": "reply", "place": place, "session": "s1", "turn": "t1", "final": True}
+    waiting |= {"tries": 3, "problem": "no route", "at": 1_700_000_000.0}
+    admin.routes["GET /outbox"] = Answer(body={"outbox": [waiting]})
+    admin.routes["POST /outbox/reply%3At1/drop"] = Answer(body={"dead_letter": {"id": "reply:t1"}})
+    assert main(["outbox"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("reply to telegram 42      3  s1       no route")
+    assert main(["outbox", "drop", "reply:t1"]) == 1  # nobody can be asked
+    assert "--yes" in capsys.readouterr().err
+    assert [asked.method for asked in admin.asked].count("POST") == 0
+    assert main(["outbox", "drop", "reply", "--yes"]) == 0
+    assert "hermes dead-letters replay reply:t1" in capsys.readouterr().out
+    admin.routes["GET /outbox"] = Answer(body={"outbox": []})
+    assert main(["outbox"]) == 0
+    assert capsys.readouterr().out == "Everything is delivered.\n"
+
+
+def test_dead_letter_is_deleted_after_a_question(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [{"id": "d1"}]})
+    admin.routes["DELETE /dead-letters/d1"] = Answer(body={"deleted": "d1"})
+    assert main(["dead-letters", "delete", "d1"]) == 1
+    assert "nothing was deleted" in capsys.readouterr().err
+    assert main(["dead-letters", "delete", "d1", "--yes"]) == 0
+    assert capsys.readouterr().out == "d1 was deleted.\n"
+
+
 def test_empty_list_of_dead_letters(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": []})
     assert main(["dead-letters"]) == 0

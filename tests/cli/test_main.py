@@ -23,8 +23,8 @@ from tests.cli.test_inspect import ACTOR, session
 COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "tail", "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
-    "reload", "dashboard", "logs", "dead-letters", "send", "pairing", "setup", "export", "import", "backup",
-    "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "completion",
+    "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "pairing", "setup", "export", "import",
+    "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "completion",
 ]  # fmt: skip
 
 

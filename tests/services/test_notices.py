@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from hermes.actors.process.process_services import Announcement
 from hermes.domain.events import Notice
@@ -25,7 +25,7 @@ async def test_it_is_said_once_where_the_person_wrote_last() -> None:
     opening = append("s", 0)
     assert journal.engine.commit([(replace(opening, head=replace(opening.head, place=place)),)]) == [None]
     feed = hub.subscribe()
-    outbox = OutboxService(journal, delivered.extend)
+    outbox = OutboxService(journal, delivered.extend, clock=lambda: 1.0, delivery=lambda: cast("Any", None))
     notices = NoticeService(hub=hub, journal=journal, outbox=outbox, clock=lambda: 1.0)
     for _ in range(2):
         await notices.announce(SAID)
@@ -39,7 +39,7 @@ async def test_where_nobody_can_be_reached_whoever_watches_is_told() -> None:
     hub, journal, delivered = EventHub(), LoopJournal(), cast("list[OutboxMessage]", [])
     assert journal.engine.commit([(append("s", 0),)]) == [None]
     feed = hub.subscribe()
-    outbox = OutboxService(journal, delivered.extend)
+    outbox = OutboxService(journal, delivered.extend, clock=lambda: 1.0, delivery=lambda: cast("Any", None))
     notices = NoticeService(hub=hub, journal=journal, outbox=outbox, clock=lambda: 1.0)
     for session in ("s", "gone"):
         await notices.announce(replace(SAID, session=SessionId(session)))

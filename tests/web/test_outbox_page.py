@@ -9,14 +9,17 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
+from hermes.actors.delivery.delivery_protocol import DropOutcome
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.config.home import Home
 from hermes.config.secret import Secret
 from hermes.domain.operations import Enqueue
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.source import Place
+from hermes.domain.values import replace
 from hermes.services.live_figures import LiveFigures
 from hermes.services.log_reader import LogReader
+from hermes.services.outbox import OutboxService
 from hermes.services.setting_service import SettingService
 from hermes.web.dashboard import Dashboard
 from hermes.web.login_book import LoginBook
@@ -27,6 +30,14 @@ from tests.support.fakes import NOW, a_dead_letter
 from tests.support.journals import LoopJournal
 
 __all__ = ["world"]
+
+
+class NoDelivery:
+    """No platform is configured."""
+
+    async def ask(self, _message: object, *, block: bool) -> DropOutcome:
+        assert not block
+        return DropOutcome.ABSENT
 
 
 @pytest.fixture
@@ -53,7 +64,8 @@ async def server(world: ApiHarness, logins: LoginBook, journal: LoopJournal, tmp
         journal=cast("Any", journal),
     )
     settings = ApiSettings(host="127.0.0.1", port=0, key=KEY)
-    server = ApiServer(settings, world.service(), world.keys, Dashboard(parts))
+    outbox = OutboxService(journal, lambda _: None, clock=lambda: NOW, delivery=lambda: cast("Any", NoDelivery()))
+    server = ApiServer(settings, replace(world.service(), outbox=outbox), world.keys, Dashboard(parts))
     await server.start()
     world.stack.push_async_callback(server.stop, 0)
     return server
@@ -70,6 +82,37 @@ async def text_of(client: aiohttp.ClientSession, path: str) -> str:
     async with client.get(path) as response:
         assert response.status == 200
         return await response.text()
+
+
+async def submit(client: aiohttp.ClientSession, path: str) -> int:
+    """Send a form of the outbox page without fields of its own."""
+    token = re.findall(r'name="form-token" content="(\w+)"', await text_of(client, "/ui/outbox"))[0]
+    async with client.post(path, data={"form_token": token}, allow_redirects=False) as response:
+        return response.status
+
+
+async def test_waiting_message_is_dropped_and_deleted_by_the_operator_alone(
+    world: ApiHarness,
+    server: ApiServer,
+    logins: LoginBook,
+    journal: LoopJournal,
+) -> None:
+    place = Place(platform="telegram", chat="1")
+    waiting = OutboxMessage(id="reply:1", kind=OutboxKind.REPLY, place=place, text="hello", at=NOW)
+    assert journal.engine.commit([(Enqueue(outgoing=waiting),)]) == [None]
+    by_key = await visitor(world, server, logins.open(is_operator=False))
+    operator = await visitor(world, server, logins.open(is_operator=True))
+    assert "data-confirm" not in await text_of(by_key, "/ui/outbox")
+    assert 'action="/ui/outbox/reply%3A1/drop"' in await text_of(operator, "/ui/outbox")
+    assert await submit(by_key, "/ui/outbox/reply%3A1/drop") == 403
+    assert await submit(operator, "/ui/outbox/reply%3A1/drop") == 303
+    [letter] = journal.engine.dead_letters()
+    assert letter.undelivered == replace(waiting, order=1)
+    assert (letter.problem, journal.engine.outbox()) == ("dropped by the dashboard", [])
+    assert await submit(by_key, "/ui/dead-letters/reply%3A1/delete") == 403
+    assert await submit(operator, "/ui/dead-letters/reply%3A1/delete") == 303
+    assert journal.engine.dead_letters() == []
+    assert await submit(operator, "/ui/outbox/reply%3A1/drop") == 404
 
 
 async def test_waiting_message_is_listed_with_its_problem(
@@ -105,9 +148,5 @@ async def test_dead_letter_is_retried_by_the_operator_alone(
     assert "d1" in seen
     assert "Retry" not in seen
     for cookie, status in ((by_key, 403), (operator, 303)):
-        client = await visitor(world, server, cookie)
-        token = re.findall(r'name="form-token" content="(\w+)"', await text_of(client, "/ui/outbox"))[0]
-        data = {"form_token": token}
-        async with client.post("/ui/dead-letters/d1/retry", data=data, allow_redirects=False) as response:
-            assert response.status == status
+        assert await submit(await visitor(world, server, cookie), "/ui/dead-letters/d1/retry") == status
         assert ("d1" in world.desk.letters) == (status == 403)

@@ -19,11 +19,9 @@ from contextlib import suppress
 from hermes.actors.commit import look_up, store
 from hermes.actors.delivery.preview import CURSOR
 from hermes.domain.errors import DeliveryError, HermesError, UnsendableFileError
-from hermes.domain.ids import SessionId, TurnId
-from hermes.domain.operations import Cancel, Enqueue, MarkDelivered, Operation, RecordDelivery, SetAside
+from hermes.domain.operations import Cancel, Enqueue, MarkDelivered, Operation, RecordDelivery, set_aside
 from hermes.domain.outbox import last_words
-from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage, TurnEnd
-from hermes.domain.source import Source
+from hermes.domain.outbox_message import DeliveredMessage, OutboxKind, OutboxMessage, TurnEnd
 from hermes.domain.values import replace
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
@@ -243,19 +241,7 @@ class DeliveryAttempt:
 
     def give_up(self, problem: str) -> Transaction:
         """Return what makes the message a dead letter: it can never be sent."""
-        outgoing = self.outgoing
-        letter = DeadLetter(
-            id=outgoing.id,
-            session=outgoing.session or SessionId(""),
-            turn=outgoing.turn or TurnId(""),
-            messages=(),
-            source=Source(platform=outgoing.place.platform, place=outgoing.place),
-            options=b"{}",
-            problem=problem,
-            at=self._clock(),
-            undelivered=outgoing,
-        )
-        return (SetAside(letter=letter), Cancel(id=outgoing.id))
+        return set_aside(self.outgoing, problem, self._clock())
 
     async def _send_or_edit(self, number: int, text: str) -> None:
         marked = REPEATED + text if number in self.outgoing.repeated else text

@@ -7,21 +7,23 @@ order. While a turn runs, its growing reply is shown.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from loguru import logger
 
 from hermes.actors.delivery.attempt import DeliveryAttempt
+from hermes.actors.delivery.attempt_tasks import AttemptTasks, Work
 from hermes.actors.delivery.delivery_protocol import (
     AttemptDone,
     Chat,
     ContinueLane,
     Deliveries,
     Drain,
+    DropMessage,
+    DropOutcome,
+    DroppedMessage,
     FailedAttempt,
     ForgetSession,
     Load,
@@ -44,10 +46,10 @@ from hermes.ports.storage import Journal
 TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
 
-_Work: TypeAlias = Callable[[], Awaitable[None]]  # a function, so that a stop leaves no coroutine that never ran
+_Mail: TypeAlias = FailedAttempt | DroppedMessage
 
 
-class DeliveryActor(JournaledActor[FailedAttempt, None]):
+class DeliveryActor(JournaledActor[_Mail, None]):
     kind = "delivery"
 
     def __init__(
@@ -69,7 +71,7 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
         self._attempts: dict[str, DeliveryAttempt] = {}
         self._lanes: dict[Chat, Lane] = {}
         self._moved: dict[Chat, Chat] = {}  # current chat by its earlier id
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = AttemptTasks(self.tell_self)
         self._unknown: set[str] = set()  # platforms that are not configured
         self._withdrawn: set[str] = set()  # messages of erased sessions that were being sent
         self._drains: list[LoopFuture] = []
@@ -104,6 +106,8 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
                 self._show_typing(message)
             case ForgetSession():
                 self._forget_session(message.session)
+            case DropMessage():
+                self._drop_on_request(message, self.defer_reply())
             case Drain():
                 self._drains.append(self.defer_reply())
                 for chat, lane in tuple(self._lanes.items()):
@@ -113,8 +117,7 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
         self._answer_drains()
 
     def on_end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
         for lane in self._lanes.values():
             for live in lane.streams.values():
                 live.feed.close()
@@ -142,7 +145,7 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
             if platform is None:
                 self._warn_unconfigured(each.place.platform)
             elif each.kind is OutboxKind.SIGN:
-                self._spawn_quietly(partial(platform.show_waiting, each.place))
+                self._tasks.sign(partial(platform.show_waiting, each.place))
             else:
                 self._add(each)
 
@@ -182,7 +185,7 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
         attempt = self._attempts[name]
         self._withdrawn.discard(name)
         if attempt.withdraw():
-            self._spawn(attempt.keep, lambda _: ContinueLane(chat=chat))
+            self._tasks.attempt(attempt.keep, lambda _: ContinueLane(chat=chat))
         else:
             self._drop(lane, name)
 
@@ -236,25 +239,9 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
                 self._start(chat, lane, attempt, partial(attempt.show, text, text), final=False)
                 return
 
-    def _start(self, chat: Chat, lane: Lane, attempt: DeliveryAttempt, work: _Work, *, final: bool) -> None:
+    def _start(self, chat: Chat, lane: Lane, attempt: DeliveryAttempt, work: Work, *, final: bool) -> None:
         name = lane.busy = attempt.outgoing.id
-        self._spawn(work, lambda error: AttemptDone(chat=chat, name=name, final=final, error=error))
-
-    def _spawn(self, work: _Work, report: Callable[[HermesError | None], object]) -> None:
-        async def run() -> None:
-            error: HermesError | None = None
-            try:
-                await work()
-            except HermesError as known:
-                error = known
-            except Exception as unknown:  # noqa: BLE001 - an adapter's error must not block a chat
-                logger.opt(exception=unknown).error("delivery: unexpected error in a platform adapter")
-                error = DeliveryError(f"unexpectedly: {unknown!r}", arrived_perhaps=True)
-            self.tell_self(report(error))
-
-        task = asyncio.create_task(run(), name="delivery")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.attempt(work, lambda error: AttemptDone(chat=chat, name=name, final=final, error=error))
 
     def _on_attempt_done(self, done: AttemptDone) -> None:
         lane = self._lanes[done.chat]
@@ -282,10 +269,13 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
             else:
                 self._release_lane(done.chat, lane)
 
-    def is_awaited(self, mail: FailedAttempt) -> bool:  # noqa: ARG002 - the hook's signature
+    def is_awaited(self, mail: _Mail) -> bool:  # noqa: ARG002 - the hook's signature
         return True  # by its chat, which goes on whether or not the failure is stored
 
-    def on_refused(self, mail: FailedAttempt, error: HermesError) -> None:
+    def on_refused(self, mail: _Mail, error: HermesError) -> None:
+        if isinstance(mail, DroppedMessage):
+            mail.reply.settle(None, error)
+            return
         lane = self._lanes[mail.chat]
         if mail.hopeless:  # retried after a pause: the disk may be full
             lane.tries += 1
@@ -294,10 +284,32 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
         else:
             self._go_on(mail)
 
-    def on_persisted(self, mail: FailedAttempt, step: None) -> None:  # noqa: ARG002 - the hook's signature
+    def on_persisted(self, mail: _Mail, step: None) -> None:  # noqa: ARG002 - the hook's signature
+        if isinstance(mail, DroppedMessage):
+            self._on_dropped(mail)
+            return
         if mail.hopeless:
             self._drop(self._lanes[mail.chat], mail.name)
         self._go_on(mail)
+
+    def _drop_on_request(self, wish: DropMessage, reply: LoopFuture) -> None:
+        attempt = self._attempts.get(wish.name)
+        chat = next((chat for chat, lane in self._lanes.items() if wish.name in lane.queue), None)
+        if self.load_state is LoadState.LOADED and attempt is None:
+            reply.settle(DropOutcome.ABSENT)
+        elif attempt is None or chat is None or self._lanes[chat].busy == wish.name:
+            reply.settle(DropOutcome.BUSY)
+        else:
+            dropped = DroppedMessage(chat=chat, name=wish.name, reply=reply)
+            self.persist(dropped, None, attempt.give_up(f"dropped by {wish.by}"))
+
+    def _on_dropped(self, dropped: DroppedMessage) -> None:
+        lane = self._lanes[dropped.chat]
+        if lane.queue[0] == dropped.name:  # the chat waited because of it
+            lane.paused, lane.tries = False, 0
+        self._drop(lane, dropped.name)
+        self._start_next(dropped.chat, lane)
+        dropped.reply.settle(DropOutcome.DROPPED)
 
     def _go_on(self, failed: FailedAttempt) -> None:
         lane = self._lanes[failed.chat]
@@ -345,9 +357,7 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
 
     def _open_stream(self, chat: Chat, lane: Lane, name: str, turn: TurnId) -> None:
         live = lane.streams[name] = Live(self._hub.subscribe(turn=turn), self._clock())
-        live.task = asyncio.create_task(self._follow_turn(chat, name, live), name=f"stream {turn}")
-        self._tasks.add(live.task)
-        live.task.add_done_callback(self._tasks.discard)
+        live.task = self._tasks.start(self._follow_turn(chat, name, live), name=f"stream {turn}")
         self.tell_self(ShowTyping(chat=chat, name=name))
 
     async def _follow_turn(self, chat: Chat, name: str, live: Live) -> None:
@@ -375,17 +385,8 @@ class DeliveryActor(JournaledActor[FailedAttempt, None]):
         if live is None or not platform.abilities.typing:
             return
         if not live.stream.asking:
-            self._spawn_quietly(partial(platform.show_typing, self._attempts[shown.name].outgoing.place))
+            self._tasks.sign(partial(platform.show_typing, self._attempts[shown.name].outgoing.place))
         self.tell_later(TYPING_EVERY_S, shown)
-
-    def _spawn_quietly(self, work: _Work) -> None:
-        async def run() -> None:
-            with suppress(DeliveryError):  # only the typing sign
-                await work()
-
-        task = asyncio.create_task(run(), name="sign")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     # ------------------------------------------------------------ the end
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import TypeAlias
 
+from hermes.actors.kernel.future import LoopFuture
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
 from hermes.domain.outbox_message import OutboxMessage
@@ -23,6 +25,20 @@ class Deliveries:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Request before a stop. The reply comes when all that can be sent now is sent; then nothing new is shown."""
+
+
+class DropOutcome(Enum):
+    DROPPED = "dropped"
+    ABSENT = "absent"  # no message with that id is held here; the store may have one for another platform
+    BUSY = "busy"  # it is being sent, its turn still runs, or the outbox is not loaded yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropMessage:
+    """Request to send a message no more: it becomes a dead letter. The reply is a `DropOutcome`."""
+
+    name: str
+    by: str  # who wants it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +71,15 @@ class FailedAttempt:
     chat: Chat
     name: str
     hopeless: bool  # the message becomes a dead letter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedMessage:
+    """Message to itself, while a dropped message is being stored as a dead letter."""
+
+    chat: Chat
+    name: str
+    reply: LoopFuture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

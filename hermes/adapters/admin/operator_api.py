@@ -1,4 +1,4 @@
-"""Admin API for operators: actors, sessions, live events, dead letters, the store, stop.
+"""Admin API for operators: actors, sessions, live events, the store, stop.
 
 Every route has a description in the table, which GET / returns.
 """
@@ -19,6 +19,7 @@ from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.live_api import LiveApi
+from hermes.adapters.admin.outbox_api import OutboxApi
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.event_stream import EventStream, open_stream
@@ -116,11 +117,6 @@ class OperatorApi:
             (web.post("/sessions/{id}/resume", change(sessions.resume)), "Resume a suspended session"),
             (web.get("/trace/{id}", self.trace), "Trace a message, or a session's last messages; ?limit=N"),
             (web.get("/processes", self.processes), "Background processes; of one session with ?session=ID"),
-            (
-                web.get("/dead-letters", self.dead_letters),
-                "Messages that crashed their session or could not be delivered",
-            ),
-            (web.post("/dead-letters/{id}/replay", self.replay), "Retry a dead letter"),
             (web.get("/grants", self.grants), "Command kinds with a standing grant"),
             (web.post("/grants/{kind}/withdraw", self.withdraw), "Withdraw a standing grant"),
             (web.get("/store", self.store), "Statistics of the store"),
@@ -130,6 +126,7 @@ class OperatorApi:
                 'Import an export of sessions; {"path": "/absolute", "trust": false}',
             ),
             (web.get("/store/verify", self.verify), "Verify the store"),
+            *OutboxApi(self._service).table(),
             *LiveApi(self._service).table(),
             *self._keys.table(),
             *(self._dashboard.table() if self._dashboard is not None else ()),
@@ -234,14 +231,7 @@ class OperatorApi:
             listed = await self._service.processes.listed(remember_session(request, head.id))
         return json_response({"processes": [self._service.shown_process(view) for view in listed]})
 
-    # ------------------------------------------------------------ dead letters
-
-    async def dead_letters(self, _request: web.Request) -> web.Response:
-        letters = await self._service.sessions.dead_letters()
-        return json_response({"dead_letters": [presentation.dead_letter(letter) for letter in letters]})
-
-    async def replay(self, request: web.Request) -> web.Response:
-        return json_response(presentation.plain(await self._service.sessions.replay(request.match_info["id"])))
+    # ------------------------------------------------------------ grants
 
     async def grants(self, _request: web.Request) -> web.Response:
         return json_response({"grants": await self._service.sessions.granted()})

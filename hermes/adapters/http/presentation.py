@@ -17,7 +17,7 @@ from hermes.domain.read.activity import activity_of
 
 if TYPE_CHECKING:
     from hermes.domain.events import Event
-    from hermes.domain.outbox_message import DeadLetter
+    from hermes.domain.outbox_message import DeadLetter, OutboxMessage
     from hermes.domain.process.process_record import ProcessView
     from hermes.domain.read.trace import TraceLine
     from hermes.domain.read.views import SessionView, StoredMessage
@@ -125,6 +125,21 @@ def _message(stored: StoredMessage) -> JsonObject:
 
 def trace_line(line: TraceLine) -> JsonObject:
     return {**plain(line), "problems": list(line.problems)}
+
+
+def outbox_message(outgoing: OutboxMessage) -> JsonObject:
+    """Return a message of the outbox without its text, which does not belong in a list."""
+    return {
+        "id": outgoing.id,
+        "kind": outgoing.kind.value,
+        "place": plain(outgoing.place),
+        "session": outgoing.session,
+        "turn": outgoing.turn,
+        "final": outgoing.final,
+        "tries": outgoing.tries,
+        "problem": outgoing.problem,
+        "at": outgoing.at,
+    }
 
 
 def dead_letter(letter: DeadLetter) -> JsonObject:

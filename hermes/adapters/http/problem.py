@@ -89,6 +89,7 @@ _OWN_STATUS = {  # bad input with its own status
     "idempotency_mismatch": 422,
     "unprocessable": 422,
     "unknown_dead_letter": 404,
+    "unknown_outbox_message": 404,
     "unknown_process": 404,
     "unknown_key": 404,
     "key_exists": 409,

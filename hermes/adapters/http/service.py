@@ -39,6 +39,7 @@ from hermes.media.input_part import InputParts
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
+from hermes.ports.outbox import OutboxControl
 from hermes.ports.processes import ProcessList
 from hermes.ports.provider_proxy import ProviderProxy
 from hermes.ports.search import Search
@@ -81,6 +82,7 @@ class Service:
     tools: tuple[str, ...] = ()  # toolsets and tools of this surface
     text_commands: str = "all"  # slash commands that act in the text of a message: none, safe or all
     search: Search | None = None
+    outbox: OutboxControl | None = None
     files: FileShelf | None = None
     inputs: InputParts | None = None
     side: SideCompletion | None = None  # answers requests that need no session

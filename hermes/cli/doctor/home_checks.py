@@ -133,4 +133,6 @@ def check_store(subject: Subject) -> Iterator[CheckResult]:
     yield ok("store.open", f"The store can be read: {size(data.stat().st_size)}, {read}.")
     if dead:
         text = f"{count(dead, 'message')} could not be processed or delivered."
-        yield warning("store.dead_letters", text, "`hermes dead-letters` lists them and tries them again.")
+        yield warning(
+            "store.dead_letters", text, "`hermes dead-letters` lists them, tries them again, and deletes them."
+        )

@@ -1,4 +1,4 @@
-"""Outbox: messages that are not delivered yet, and dead letters with a retry."""
+"""Outbox: messages that are not delivered yet, to drop, and dead letters, to retry or delete."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from aiohttp import web
 from loguru import logger
 
 from hermes.adapters.http import presentation
+from hermes.ports.outbox import OutboxControl
 from hermes.web.page_kit import LOGIN, PageKit, see
 
 _SHOWN = 200
@@ -16,7 +17,12 @@ class OutboxPage:
         self._kit = kit
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/ui/outbox", self.show), web.post("/ui/dead-letters/{id}/retry", self.retry)]
+        return [
+            web.get("/ui/outbox", self.show),
+            web.post("/ui/outbox/{id}/drop", self.drop),
+            web.post("/ui/dead-letters/{id}/retry", self.retry),
+            web.post("/ui/dead-letters/{id}/delete", self.delete),
+        ]
 
     async def show(self, request: web.Request) -> web.Response:
         waiting = await self._kit.parts.journal.fetch(lambda reader: reader.outbox())
@@ -35,3 +41,16 @@ class OutboxPage:
         await self._kit.service.sessions.replay(name)
         logger.info("dead letter {}: retried by {}", name, request[LOGIN].who)
         return see("/ui/outbox")
+
+    async def drop(self, request: web.Request) -> web.Response:
+        await self._outbox(request).drop(request.match_info["id"], f"the {request[LOGIN].who}")
+        return see("/ui/outbox")
+
+    async def delete(self, request: web.Request) -> web.Response:
+        await self._outbox(request).delete_letter(request.match_info["id"], f"the {request[LOGIN].who}")
+        return see("/ui/outbox")
+
+    def _outbox(self, request: web.Request) -> OutboxControl:
+        self._kit.check_operator(request)
+        assert self._kit.service.outbox is not None, "the daemon has one"
+        return self._kit.service.outbox

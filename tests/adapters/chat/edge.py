@@ -36,7 +36,9 @@ class Edge:
         self.outgoing: list[OutboxMessage] = []
         self.aside = ""  # what whoever did the last thing was shown alone
         self.composed: list[Inbound] = []  # what became a message, or was to
-        self.outbox = OutboxService(cast("Any", here.journal), self._deliver)
+        self.outbox = OutboxService(
+            cast("Any", here.journal), self._deliver, clock=lambda: here.now, delivery=lambda: cast("Any", None)
+        )
         self._updates = itertools.count(1)
         self._settings = door
         admins = frozenset(("toy", user) for user in door.get("admins", ()))
