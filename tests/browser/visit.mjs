@@ -112,9 +112,9 @@ const steps = {
     await page.keyboard.press("Control+Enter");
     const seen = { written: false };
     seen.written = await page.waitForSelector("[data-writing]:not([hidden])", WITHIN).then(() => true);
-    await page.waitForFunction(() => [...document.querySelectorAll(".message.user")].at(-1).textContent.includes("!slow 3"), null, WITHIN);
+    await page.waitForFunction(() => [...document.querySelectorAll(".message.user")].at(-1)?.textContent.includes("!slow 3"), null, WITHIN);
     await page.waitForSelector("[data-writing]", { state: "hidden", ...WITHIN });
-    seen.stored = await page.waitForFunction(() => [...document.querySelectorAll("[data-conversation] .message")].at(-1).classList.contains("assistant"), null, WITHIN).then(() => true);
+    seen.stored = await page.waitForFunction(() => [...document.querySelectorAll("[data-conversation] .message")].at(-1)?.classList.contains("assistant"), null, WITHIN).then(() => true);
     seen.open = await page.locator("details.call").first().evaluate((fold) => fold.open);
     seen.emptied = (await page.inputValue("textarea")) === "";
     return seen;
@@ -125,7 +125,7 @@ const steps = {
     await page.waitForSelector("[data-files] input[name=file]", { state: "attached", ...WITHIN });
     await page.fill("textarea", "!echo see the file");
     await page.click("[data-reply] button.main");
-    await page.waitForFunction(() => document.querySelector("[data-conversation]").textContent.includes("from-the-browser"), null, WITHIN);
+    await page.waitForFunction(() => document.querySelector("[data-conversation]")?.textContent.includes("from-the-browser"), null, WITHIN);
     return true;
   },
   async escaped() {
@@ -136,7 +136,8 @@ const steps = {
   async approve() {
     await page.goto(`${base}/ui/approvals`);
     await page.click(`section:has(a[href="/ui/sessions/${asked.waiting}"]) button[value=deny]`);
-    await page.waitForFunction((name) => !document.querySelector("main").textContent.includes(name), asked.waiting, WITHIN);
+    const gone = (name) => document.querySelector("main")?.textContent.includes(name) === false; // null: still loading
+    await page.waitForFunction(gone, asked.waiting, WITHIN);
     return true;
   },
   async hold() {
