@@ -210,6 +210,8 @@ class ModelStep:
         cut = reply.done.finish_reason == "length"
         if is_quick(tool_calls, toolbox, job.platform, job.role):
             return propose_all(tool_calls, toolbox, context, cut=cut, client=client)
+        skills = await asyncio.to_thread(self._folders.skills, toolbox.names(job.platform, job.role))
+        context = replace(context, skills=skills)
         return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut, client=client)
 
     async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int, window: int) -> bool:

@@ -88,6 +88,7 @@ class PromptFacts:
     tools: frozenset[str] = frozenset()  # names of the enabled tools
     platform: str = ""
     personality: str = ""  # its text
+    skills: str = ""  # index of the skills
     files: tuple[ContextFile, ...] = ()
     cwd: str = ""
     session: str = ""
@@ -106,6 +107,7 @@ def _parts(facts: PromptFacts) -> Iterator[str]:
     yield _identity(facts.soul)
     yield _FENCES
     yield _tool_guidance(facts.tools)
+    yield facts.skills
     yield _section("Where you are", _SURFACES.get(surface_of(facts.platform), ""))
     yield _section("Manner", facts.personality)
     yield from (_file(file) for file in facts.files)

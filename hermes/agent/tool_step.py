@@ -9,7 +9,7 @@ import re
 import secrets
 import shutil
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hermes.agent.model_step import TurnEnvironment
 
 _GUEST_FOLDER = "guest"
+_SKILL_TOOL = "skill_view"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -43,9 +44,14 @@ class Folders:
     Received files are in `media`, with a directory for each scope.
     """
 
-    def __init__(self, root: Path, media: Path | None = None) -> None:
+    def __init__(self, root: Path, media: Path | None = None, skills: Path | None = None) -> None:
         self.root = root
         self._media = media
+        self._skills = skills
+
+    def skills(self, tools: Collection[str]) -> Path | None:
+        """Return the directory of the skills for a person with these tools. Blocking: call it in a thread."""
+        return self._skills if self._skills is not None and _SKILL_TOOL in tools and self._skills.is_dir() else None
 
     def media(self, scope: str) -> Path | None:
         """Return the directory of a conversation's received files; None if it is not in a chat."""
@@ -120,6 +126,7 @@ class ToolStep:
         began = monotonic()
         toolbox = (await self._workshop()).toolbox
         folder = await asyncio.to_thread(self._folders.of, job.root, job.role)
+        tools = toolbox.names(job.platform, job.role)
         context = ToolContext(
             session=job.session,
             turn=job.turn,
@@ -127,6 +134,7 @@ class ToolStep:
             platform=job.platform,
             folder=folder,
             media=self._folders.media(job.media_scope),
+            skills=await asyncio.to_thread(self._folders.skills, tools),
             permitted=job.permitted,
             role=job.role,
             by=job.by,

@@ -21,6 +21,7 @@ from hermes.app.factories.chat import make_adapters
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.factories.skills import make_skills
 from hermes.app.foundation import Foundation
 from hermes.app.host.loop_lag import LoopLag
 from hermes.app.host.notify import Notifier
@@ -37,6 +38,7 @@ from hermes.services.live_figures import LiveFigures
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
 from hermes.services.side_completion import SideCompletion
+from hermes.services.skills import SkillService
 from hermes.services.titles import TitleService
 from hermes.services.turn_meter import TurnMeter
 from hermes.storage.verify import verify
@@ -58,6 +60,7 @@ class DaemonParts:
     loop_lag: LoopLag
     figures: LiveFigures
     titles: TitleService
+    skills: SkillService
 
 
 async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
@@ -78,8 +81,9 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     stack.push_async_callback(search.stop)
     sandbox = SandboxOpener(config, home)
     stack.push_async_callback(sandbox.close)
+    skills = make_skills(config, home, base.environ)
     agent = await make_agent(
-        config, home, base.environ, models=base.models, system=system, search=search, sandbox=sandbox
+        config, home, base.environ, models=base.models, system=system, search=search, sandbox=sandbox, skills=skills
     )
     stack.push_async_callback(agent.runner.close)
     retention = _retention(system)
@@ -99,7 +103,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         system=system,
         agent=agent,
         operations=operations,
-        commands=_commands(base, system, agent, operations, folders),
+        commands=_commands(base, system, agent, operations, folders, skills=skills),
         adapters=adapters,
         folders=folders,
         search=search,
@@ -108,6 +112,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         loop_lag=loop_lag,
         figures=LiveFigures(operations.figures, system.ports.clock),
         titles=titles,
+        skills=skills,
     )
 
 
@@ -192,7 +197,13 @@ def _operations(
 
 
 def _commands(
-    base: Foundation, system: ActorSystem, agent: AgentParts, operations: DaemonOperations, folders: Folders
+    base: Foundation,
+    system: ActorSystem,
+    agent: AgentParts,
+    operations: DaemonOperations,
+    folders: Folders,
+    *,
+    skills: SkillService,
 ) -> CommandService:
     return CommandService(
         system.sessions,
@@ -207,6 +218,7 @@ def _commands(
         restart=operations.request_restart,
         platforms=operations.platforms,
         prompt_files=TrustedPromptFiles(base.config, base.home, folders),
+        skills=skills,
     )
 
 

@@ -25,7 +25,7 @@ from hermes.domain.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process")
+EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process", "skills")
 GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
 _MB = 1 << 20
 _DAY_S = 86_400.0
@@ -189,6 +189,11 @@ class CompressionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkillsConfig:
+    index_max_chars: int = setting(8000, least=500, most=100_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResetConfig:
     mode: str = setting("none", choices=("none", "idle", "daily", "both"), live=True)
     idle_minutes: int = setting(1440, least=1, most=5_256_000, live=True)
@@ -266,6 +271,7 @@ class Config:
     approvals: ApprovalsConfig = ApprovalsConfig()
     web: WebConfig = WebConfig()
     compression: CompressionConfig = CompressionConfig()
+    skills: SkillsConfig = SkillsConfig()
     session_reset: SessionResetConfig = SessionResetConfig()
     budget: BudgetConfig = BudgetConfig()
     storage: StorageConfig = StorageConfig()

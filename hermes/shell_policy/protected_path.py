@@ -94,6 +94,7 @@ _HERMES_OWN = re.compile(r"(?:/\.?hermes/(?:.*/)?(?:api\.key|\.env)|/\.?hermes/(
 _PATTERN = re.compile(r"[*?\[\0]")
 _CONVERSATION = re.compile(r"work/(?P<id>[\w.:-]+(?:/guest)?)/(?P<part>files|outputs)(?:/|\Z)")
 _MEDIA_FILE = re.compile(r"media/[0-9a-f]{16}/[0-9a-f]{64}(?:\.[a-z0-9]{1,8})?")
+_SKILL_FILE = re.compile(r"skills(?:/[^/.\0*?\[][^/\0*?\[]*)*")  # without hidden files, such as the lock file
 _SAMPLE_NAMES = sorted(
     words(
         ".ssh/id_rsa .ssh/id_ed25519 .ssh/id_ecdsa .ssh/authorized_keys .ssh/config .netrc .pgpass .aws/credentials"
@@ -201,8 +202,8 @@ def _hermes_kind(path: str, place: LookupContext) -> PathKind | None:
 
 
 def _kind_inside(root: str, inside: str, place: LookupContext) -> PathKind | None:
-    """Return the kind of a path in Hermes' home. Only media and the conversation's own files are not secret."""
-    if _MEDIA_FILE.fullmatch(inside):
+    """Return the kind of a path in Hermes' home. Skills, media and the conversation's own files are not secret."""
+    if _MEDIA_FILE.fullmatch(inside) or _SKILL_FILE.fullmatch(inside):
         return PathKind.HERMES_HOME
     if not (found := _CONVERSATION.match(inside)):
         return PathKind.HERMES_SECRET

@@ -35,6 +35,7 @@ class ToolContext:
     platform: str
     folder: Path  # private to this conversation: shell state, long outputs, todo list
     media: Path | None = None  # files received in this conversation; None: it is not in a chat
+    skills: Path | None = None  # directory of the skills; None: this person has none
     role: Role = Role.OWNER  # of the person whose turn this is
     permitted: frozenset[str] = frozenset()  # approved rules, for this call or as standing grants
     by: str = ""  # that person as platform and user; empty: several people
@@ -42,8 +43,8 @@ class ToolContext:
 
     @property
     def received(self) -> tuple[str, ...]:
-        """Return the directory of received files, for a sandbox."""
-        return () if self.media is None else (str(self.media),)
+        """Return the directories of received files and of skills, which a sandbox shows and nobody writes."""
+        return tuple(str(each) for each in (self.media, self.skills) if each is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

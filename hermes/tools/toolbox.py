@@ -68,6 +68,11 @@ class Toolbox:
     def names(self, platform: str, role: Role = Role.OWNER) -> tuple[str, ...]:
         return tuple(name for name in self._tools if self.get(name, platform, role))
 
+    def offered(self, platform: str, role: Role = Role.OWNER) -> frozenset[str]:
+        """Return the names of the tools and of their toolsets."""
+        names = self.names(platform, role)
+        return frozenset(names) | {self._tools[name].toolset for name in names}
+
     def schemas(self, platform: str, role: Role = Role.OWNER) -> bytes:
         """Return the `tools` of a model request: a JSON array, with the same bytes each time."""
         key = (platform, role is Role.GUEST, role.approves)

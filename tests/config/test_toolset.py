@@ -13,6 +13,7 @@ from hermes.config.settings import EVERY_TOOLSET, Config
 from hermes.config.toolset import TOOLSETS, complaint_about_tool
 from hermes.sandbox.sandbox import open_sandbox
 from hermes.sandbox.sandbox_plan import SandboxRules
+from hermes.skills.library import SkillLibrary
 
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
@@ -20,6 +21,7 @@ def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     given: dict[str, Any] = {name: MagicMock() for name in ("stored", "processes")}
     given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
     given["network"] = None
+    given["library"] = SkillLibrary(tmp_path)
     toolbox = turn_environment.make_toolbox(Config(), home, {}, **given)
     found: dict[str, set[str]] = {}
     for name in toolbox.names("telegram"):

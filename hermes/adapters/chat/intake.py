@@ -250,7 +250,8 @@ class SessionChatIntake(ChatIntake):
     async def _run_command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown, role: Role) -> None:
         """Run a command at most once: its id is on disk first. Choices in the reply become buttons."""
         name = f"command:{inbound.id}"
-        says = isinstance(command, Parsed) and command.command.says  # a message: its session checks the id
+        # A message, also that of a skill: its session checks the id.
+        says = isinstance(command, Unknown) or command.command.says
         if not says and not await self._is_new(inbound, key):
             if await self._outbox.is_known(name):
                 return
@@ -259,7 +260,7 @@ class SessionChatIntake(ChatIntake):
             await self._reply(inbound, name, text)
             return
         shared = self._is_shared(inbound)
-        if says and shared and isinstance(command, Parsed):
+        if says and shared:
             command = replace(command, argument=escape_brackets(command.argument))
         caller = CommandCaller(
             source=self._source(inbound, role),

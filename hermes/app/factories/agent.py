@@ -33,6 +33,7 @@ from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.session.state import Preferences
 from hermes.ports.processes import Processes
 from hermes.services.search import SearchService
+from hermes.services.skills import SkillService
 from hermes.system.clock import wall
 from hermes.tools.session_scope import Conversations
 from hermes.tools.terminal.output_retention import Conversation, OutputRetention, RetentionLimits
@@ -90,7 +91,7 @@ def budgets(config: Config) -> tuple[Budget, Budget]:
 
 
 def folders_of(home: Home) -> Folders:
-    return Folders(home.data_dir / "work", home.media_dir)
+    return Folders(home.data_dir / "work", home.media_dir, home.skills_dir)
 
 
 def output_retention(
@@ -193,6 +194,7 @@ async def make_agent(
     system: ActorSystem,
     search: SearchService,
     sandbox: SandboxOpener,
+    skills: SkillService,
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
     workshop = Prepared(
@@ -204,6 +206,7 @@ async def make_agent(
             system=system,
             search=search,
             sandbox=sandbox,
+            skills=skills,
             tell=_from_thread(system.notices.announce),
         )
     )
@@ -252,6 +255,7 @@ def _prepare_turn(
     system: ActorSystem,
     search: SearchService,
     sandbox: SandboxOpener,
+    skills: SkillService,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
@@ -269,6 +273,7 @@ def _prepare_turn(
         processes=system.processes,
         clock=wall,
         sandbox=sandbox,
+        library=skills.library,
         tell=tell,
     )
 

@@ -28,6 +28,7 @@ from hermes.config.platforms import PLATFORMS
 from hermes.config.prompt_trust import TrustedPrompts
 from hermes.config.settings import Config
 from hermes.domain.access.prompt_file import DIGEST_CHARS, digest_of
+from hermes.domain.errors import HermesError
 from hermes.domain.session.jobs import ModelJob
 from hermes.domain.source import ChatContext
 from hermes.domain.turn.tool_call import Gate, Verdict
@@ -41,6 +42,7 @@ from hermes.sandbox.sandbox import Sandbox
 from hermes.sandbox.sandbox_plan import HOME
 from hermes.shell_policy.links import link_targets
 from hermes.shell_policy.policy import decide, inside_rules, path_gate
+from hermes.skills.library import SkillLibrary
 from hermes.system.random_id import new_marker
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files.boxed_files import BoxedFiles
@@ -49,6 +51,7 @@ from hermes.tools.process_tool import ProcessToolSettings, background_starter, p
 from hermes.tools.send_file import send_file_tool
 from hermes.tools.session_scope import Conversations
 from hermes.tools.session_search import session_search_tool
+from hermes.tools.skill_tools import skill_tools
 from hermes.tools.terminal.command_output import OutputLimits
 from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.terminal.terminal_settings import TerminalSettings
@@ -77,18 +80,22 @@ def make_turn_environment(
     processes: BackgroundProcesses,
     clock: Clock,
     sandbox: SandboxOpener,
+    library: SkillLibrary,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
         home,
         environ,
+        library=library,
         sandbox=sandbox(),
         network=sandbox.network,
         stored=stored,
         processes=processes,
     )
-    return PreparedTurn(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock, tell))
+    return PreparedTurn(
+        toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock, tell, library=library)
+    )
 
 
 def workplace_of(config: Config, home: Home) -> Workplace:
@@ -111,10 +118,11 @@ def make_toolbox(
     processes: BackgroundProcesses,
     sandbox: Sandbox,
     network: SandboxNetwork | None,
+    library: SkillLibrary,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     tools = config.tools
-    return Toolbox(
+    toolbox = Toolbox(
         (
             *_command_tools(
                 config, environ, workplace, secrets, processes=processes, sandbox=sandbox, network=network
@@ -129,6 +137,7 @@ def make_toolbox(
                 box=sandbox.worker_box if sandbox.works else None,
             ),
             todo_tool(),
+            *skill_tools(library, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             clarify_tool(),
             session_search_tool(stored),
             send_file_tool(
@@ -146,6 +155,7 @@ def make_toolbox(
         limits=OutputLimits(),
         redact=redacted,
     )
+    return toolbox
 
 
 def _command_tools(
@@ -226,7 +236,13 @@ def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writin
 
 
 def prompt_builder(
-    config: Config, home: Home, toolbox: Toolbox, clock: Clock, tell: Callable[[Announcement], None]
+    config: Config,
+    home: Home,
+    toolbox: Toolbox,
+    clock: Clock,
+    tell: Callable[[Announcement], None],
+    *,
+    library: SkillLibrary,
 ) -> Callable[[ModelJob, Path], str]:
     """`tell` is called in the thread that builds the prompt."""
     workplace = workplace_of(config, home)
@@ -254,6 +270,16 @@ def prompt_builder(
         tell(Announcement(id=f"prompt-file:{name}", session=job.session, text=text, turn=job.turn))
         return found
 
+    def skill_index(job: ModelJob) -> str:
+        tools = toolbox.offered(job.platform, job.role)
+        if "skill_view" not in tools:
+            return ""
+        try:
+            return library.index(tools)
+        except HermesError as error:
+            logger.warning("session {}: the prompt has no skills: {}", job.session, error)
+            return ""
+
     def build(job: ModelJob, folder: Path) -> str:
         now = datetime.fromtimestamp(clock()).astimezone()
         cwd = workplace.cwd_of(folder, job.role)
@@ -269,6 +295,7 @@ def prompt_builder(
                 tools=tools,
                 platform=job.platform,
                 personality=overlay(job.preferences.personality or config.agent.personality) or "",
+                skills=skill_index(job),
                 files=(project,) if project is not None else (),
                 cwd=cwd if "terminal" in tools or "read_file" in tools else "",
                 session=job.root,

@@ -16,6 +16,7 @@ from hermes.services.commands.registry import Parsed
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.commands.wording import Default
+from hermes.services.skills import SkillService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class CommandServices:
     shown: ShownChoices
     restart: Callable[[str, str], Awaitable[None]]  # takes the reason and the person
     prompt_files: PromptFiles | None = None
+    skills: SkillService | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

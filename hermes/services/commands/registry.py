@@ -17,7 +17,7 @@ from hermes.domain.values import dataclass
 
 REASONING = ("none", "minimal", "low", "medium", "high", "xhigh")
 _MIN_SIMILARITY = 0.7  # similarity for `is_nearly`: two letters swapped, or one wrong
-_SHAPE = re.compile(r"/(\w[\w-]{0,31})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
+_SHAPE = re.compile(r"/(\w[\w-]{0,63})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
 class CommandGroup(StrEnum):
@@ -62,7 +62,10 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
+    """Name that is not a command. It may be the name of a skill."""
+
     word: str
+    argument: str = ""
     suggestion: str = ""  # name of a command
     bot: str = ""
 
@@ -288,6 +291,15 @@ COMMANDS: tuple[SlashCommand, ...] = (
         choices=("approve", "list", "remove"),
     ),
     SlashCommand(
+        name="skills",
+        needs=Role.USER,
+        group=CommandGroup.KNOW,
+        usage="[text]",
+        help="List skills; /NAME loads one into the turn",
+        details="Shows the skills whose name or description contains the text. /NAME TEXT sends the text together "
+        "with the instructions of the skill NAME.",
+    ),
+    SlashCommand(
         name="help",
         aliases=("commands", "start"),
         group=CommandGroup.KNOW,
@@ -307,7 +319,7 @@ def parse(text: str) -> Parsed | Unknown | None:
     word, bot, argument = shape[1].lower(), shape[2] or "", (shape[3] or "").strip()
     command = _BY_WORD.get(word)
     if command is None:
-        return Unknown(word=word, suggestion=nearest(word), bot=bot)
+        return Unknown(word=word, argument=argument, suggestion=nearest(word), bot=bot)
     return Parsed(command=command, argument=argument, bot=bot, word="" if word == command.name else word)
 
 

@@ -19,11 +19,23 @@ from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
-from hermes.services.commands import background, choices, conversation, earlier, handoff, home, knowledge, trust, turn
+from hermes.services.commands import (
+    background,
+    choices,
+    conversation,
+    earlier,
+    handoff,
+    home,
+    knowledge,
+    skill_commands,
+    trust,
+    turn,
+)
 from hermes.services.commands.context import CommandContext, CommandServices, Handler
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
+from hermes.services.skills import SkillService
 
 _HANDLERS: Mapping[str, Handler] = {
     **conversation.HANDLERS,
@@ -35,6 +47,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **home.HANDLERS,
     **handoff.HANDLERS,
     **trust.HANDLERS,
+    **skill_commands.HANDLERS,
 }
 
 
@@ -66,6 +79,7 @@ class CommandService:
         restart: Callable[[str, str], Awaitable[None]] = _cannot_restart,
         prompt_files: PromptFiles | None = None,
         platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple,
+        skills: SkillService | None = None,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -81,6 +95,7 @@ class CommandService:
             restart=restart,
             prompt_files=prompt_files,
             platforms=platforms,
+            skills=skills,
         )
 
     def personalities(self) -> Sequence[str]:
@@ -88,7 +103,7 @@ class CommandService:
 
     async def run(self, parsed: Parsed | Unknown, caller: CommandCaller) -> CommandReply:
         if isinstance(parsed, Unknown):
-            return refused(parsed.advice)
+            return await self._run_skill(parsed, caller) or refused(parsed.advice)
         if not caller.role.includes(parsed.command.needs):
             return refused(_refusal(parsed.command, caller.role))
         try:
@@ -96,10 +111,33 @@ class CommandService:
         except HermesError as error:
             return refused(f"/{parsed.command.name} failed: {str(error).rstrip('.')}.")
 
+    async def _run_skill(self, unknown: Unknown, caller: CommandCaller) -> CommandReply | None:
+        """Load the skill of this name into a turn; None if the caller has no such skill."""
+        skills = self._services.skills
+        if skills is None or not caller.role.includes(Role.USER) or not await skills.has(unknown.word):
+            return None
+        command = skill_commands.command_of(unknown.word)
+        try:
+            return await skill_commands.load(
+                await self._context(Parsed(command=command, argument=unknown.argument), caller), skills
+            )
+        except HermesError as error:
+            return refused(f"/{unknown.word} failed: {str(error).rstrip('.')}.")
+
     async def _run(self, parsed: Parsed, caller: CommandCaller) -> CommandReply:
+        context = await self._context(parsed, caller)
+        session = context.session
+        if session is not None and parsed.command.needs_rest and (problem := conversation.busy_with(session)):
+            return refused(problem)
+        reply = await _HANDLERS[parsed.command.name](context)
+        if reply.session is None and session is not None and caller.session not in (None, session.id):
+            return replace(reply, session=session.id)  # the caller gave an earlier id of this conversation
+        return reply
+
+    async def _context(self, parsed: Parsed, caller: CommandCaller) -> CommandContext:
         view = await self._view(caller)
         session = None if view is None else view.session
-        context = CommandContext(
+        return CommandContext(
             services=self._services,
             parsed=parsed,
             caller=caller,
@@ -107,12 +145,6 @@ class CommandService:
             why="" if view is None else view.why,
             reset="" if view is None else view.reset,
         )
-        if session is not None and parsed.command.needs_rest and (problem := conversation.busy_with(session)):
-            return refused(problem)
-        reply = await _HANDLERS[parsed.command.name](context)
-        if reply.session is None and session is not None and caller.session not in (None, session.id):
-            return replace(reply, session=session.id)  # the caller gave an earlier id of this conversation
-        return reply
 
     async def _view(self, caller: CommandCaller) -> SessionView | None:
         session = caller.session

@@ -41,9 +41,14 @@ async def steer(context: CommandContext) -> CommandReply:
 
 
 async def _submit(context: CommandContext, how: Busy) -> CommandReply:
-    text, session, caller = context.argument, context.session, context.caller
-    if not text:
+    if not context.argument:
         return context.usage("The text is missing.")
+    return await submit(context, context.argument, how)
+
+
+async def submit(context: CommandContext, text: str, how: Busy | str) -> CommandReply:
+    """Send a text as the caller's message. `how` empty: as the conversation is set to handle it."""
+    session, caller = context.session, context.caller
     if session is not None and (asking := pending(session)) is not None and asking.question:
         return refused(f"{question(asking)}\nAnswer it first, or /stop. Nothing was stored.")
     shown = f"{caller.speaker} {text}" if caller.speaker else text

@@ -21,6 +21,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
 from hermes.domain.session.jobs import ModelJob
 from hermes.domain.source import ChatContext
+from hermes.skills.library import SkillLibrary
 from tests.agent.harness import model_job
 
 Build: TypeAlias = Callable[[ModelJob], Awaitable[str]]
@@ -53,7 +54,14 @@ def told() -> list[Announcement]:
 
 @pytest.fixture
 def build(config: Config, home: Home, tmp_path: Path, told: list[Announcement]) -> Build:
-    built = prompt_builder(config, home, MagicMock(names=lambda *_: ()), lambda: 0.0, told.append)
+    built = prompt_builder(
+        config,
+        home,
+        MagicMock(names=lambda *_: (), offered=lambda *_: ()),
+        lambda: 0.0,
+        told.append,
+        library=SkillLibrary(tmp_path),
+    )
     return lambda job: asyncio.to_thread(built, job, tmp_path / "folder")
 
 
