@@ -82,6 +82,7 @@ class CallEnded:
     name: str
     outcome: CallOutcome
     took_s: float
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,7 @@ class CallAsked:
     question: str
     choices: tuple[str, ...]
     approval: bool
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,7 @@ class CallAnswered:
     name: str
     answer: str
     by: str
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

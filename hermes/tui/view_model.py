@@ -244,8 +244,9 @@ def _tool(view: ChatView, name: str, turn: str, fields: Mapping[str, Any]) -> Ch
             return _put(view, replace(block, text=f"{block.text}{fields['text']}\n"))
         case "tool.completed":
             block = block or Block(key=key, kind=BlockKind.TOOL, name=tool)
+            title = block.title or str(fields.get("summary") or "")
             took_s, outcome = float(fields.get("took_s") or 0.0), str(fields["outcome"])
-            return _put(view, replace(block, outcome=outcome, took_s=took_s, is_open=False))
+            return _put(view, replace(block, title=title, outcome=outcome, took_s=took_s, is_open=False))
         case _:
             return view
 

@@ -39,9 +39,9 @@ S, T = SessionId("20270115_080000_00000000"), TurnId("turn-1")
 HERE: dict[str, Any] = {"session": S, "turn": T}
 CALL: dict[str, Any] = {**HERE, "call": "c1"}
 BEGAN = CallBegan(**CALL, name="terminal", summary="ls")
-ENDED = CallEnded(**CALL, name="terminal", outcome=CallOutcome.OK, took_s=0.25)
-ASKED = CallAsked(**CALL, name="terminal", question="rm -rf x", choices=("once", "deny"), approval=True)
-ANSWERED = CallAnswered(**CALL, name="terminal", answer="once", by="api")
+ENDED = CallEnded(**CALL, name="terminal", outcome=CallOutcome.OK, took_s=0.25, summary="ls")
+ASKED = CallAsked(**CALL, name="terminal", question="rm -rf x", choices=("once", "deny"), approval=True, summary="rm")
+ANSWERED = CallAnswered(**CALL, name="terminal", answer="once", by="api", summary="rm")
 
 
 def answered(text: str, session: SessionId = S) -> TurnAnswered:
@@ -88,12 +88,12 @@ async def test_tools_questions_and_notices_are_named_events_without_text(
     assert named(received) == [
         (
             "hermes.approval.request",
-            {**call, "name": "terminal", "question": "rm -rf x", "choices": ["once", "deny"]},
+            {**call, "name": "terminal", "summary": "rm", "question": "rm -rf x", "choices": ["once", "deny"]},
         ),
-        ("hermes.answered", {**call, "name": "terminal", "answer": "once", "by": "api"}),
+        ("hermes.answered", {**call, "name": "terminal", "summary": "rm", "answer": "once", "by": "api"}),
         ("hermes.tool.started", {**call, "name": "terminal", "summary": "ls"}),
         ("hermes.tool.progress", {**call, "text": "half"}),
-        ("hermes.tool.completed", {**call, "name": "terminal", "outcome": "ok", "took_s": 0.25}),
+        ("hermes.tool.completed", {**call, "name": "terminal", "summary": "ls", "outcome": "ok", "took_s": 0.25}),
         ("hermes.notice", {**ids, "text": "it takes long"}),
         ("hermes.session", ids),
     ]
@@ -187,6 +187,7 @@ async def test_plain_answer_contains_the_question_and_leaves_the_turn_open(
     assert body["hermes"]["pending"] == {
         "kind": "approval",
         "call_id": "c1",
+        "summary": "rm",
         "question": "rm -rf x",
         "choices": ["once", "deny"],
         "session_id": S,

@@ -92,7 +92,13 @@ class TurnScript:
         )
         self.store(finished)
         ended = CallEnded(
-            session=self.session, turn=self.turn, call=call.id, name=call.name, outcome=outcome, took_s=0.0
+            session=self.session,
+            turn=self.turn,
+            call=call.id,
+            name=call.name,
+            outcome=outcome,
+            took_s=0.0,
+            summary=call.summary,
         )
         self.tell(ended)
 
@@ -109,12 +115,19 @@ class TurnScript:
             question=question,
             choices=("once", "deny"),
             approval=not call.question,
+            summary=call.summary,
         )
 
     def answer(self, call: Call, answer: str = "once") -> None:
         self.store(Answered(at=NOW, turn=self.turn, call=call.id, answer=answer, by="api"))
         answered = CallAnswered(
-            session=self.session, turn=self.turn, call=call.id, name=call.name, answer=answer, by="api"
+            session=self.session,
+            turn=self.turn,
+            call=call.id,
+            name=call.name,
+            answer=answer,
+            by="api",
+            summary=call.summary,
         )
         self.tell(answered)
 

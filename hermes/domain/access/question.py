@@ -36,6 +36,7 @@ class Question:
     text: str
     choices: tuple[str, ...]
     approval: bool  # asks for an approval; else the model asks
+    summary: str = ""  # of the call, in one line
 
 
 def asked_by(call: Call, turn: TurnId, *, for_good: bool = True, brief: bool = False) -> Question:
@@ -54,6 +55,7 @@ def asked_by(call: Call, turn: TurnId, *, for_good: bool = True, brief: bool = F
         text=text,
         choices=choices,
         approval=not call.question,
+        summary=call.summary,
     )
 
 

@@ -140,6 +140,7 @@ def _put(before: Step, call: Call, now: float, *, file: str = "") -> Step:
         question=question.text,
         choices=question.choices,
         approval=question.approval,
+        summary=call.summary,
     )
     return publishing(then(before, asked), event)
 
@@ -161,9 +162,8 @@ def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float)
     turn = before.session.turn
     assert turn is not None
     message = encode(role="tool", tool_call_id=call.id, content=text)
-    return _finish(
-        before, ToolFinished(at=now, turn=turn.id, call=call.id, message=message, outcome=outcome, name=call.name)
-    )
+    finished = ToolFinished(at=now, turn=turn.id, call=call.id, message=message, outcome=outcome, name=call.name)
+    return _finish(before, finished, call.summary)
 
 
 def close_all(before: Step, outcome: CallOutcome, cause: InterruptionCause | StopCause, now: float) -> Step:
@@ -175,7 +175,7 @@ def close_all(before: Step, outcome: CallOutcome, cause: InterruptionCause | Sto
     return before
 
 
-def _finish(before: Step, finished: ToolFinished) -> Step:
+def _finish(before: Step, finished: ToolFinished, summary: str) -> Step:
     ended = CallEnded(
         session=before.session.id,
         turn=finished.turn,
@@ -183,6 +183,7 @@ def _finish(before: Step, finished: ToolFinished) -> Step:
         name=finished.name,
         outcome=finished.outcome,
         took_s=finished.took_s,
+        summary=summary,
     )
     return publishing(then(before, finished), ended)
 
@@ -203,7 +204,7 @@ def tool_returned(session: Session, event: ToolReport, now: float, limits: TurnL
         took_s=event.took_s,
         name=call.name,
     )
-    return advance(_finish(Step(session=session), finished), now, limits)
+    return advance(_finish(Step(session=session), finished, call.summary), now, limits)
 
 
 # ---------------------------------------------------------------- answers
@@ -272,9 +273,10 @@ def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> 
     by = source.by
     record = Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by, role=source.standing, name=source.name)
     answered = then(before, record)
-    answered = publishing(
-        answered, CallAnswered(session=session.id, turn=turn.id, call=call.id, name=call.name, answer=said, by=by)
+    event = CallAnswered(
+        session=session.id, turn=turn.id, call=call.id, name=call.name, answer=said, by=by, summary=call.summary
     )
+    answered = publishing(answered, event)
     if call.question:
         return close(answered, call, CallOutcome.OK, said, now)
     if said == Approval.DENY:

@@ -81,7 +81,13 @@ def test_what_a_watcher_sees_of_a_call() -> None:
     [ended] = told(CallEnded, talk.returns("c1"))
     assert began == CallBegan(session=talk.session.id, turn=TurnId("a"), call="c1", name="write", summary="write c1")
     assert ended == CallEnded(
-        session=talk.session.id, turn=TurnId("a"), call="c1", name="write", outcome=CallOutcome.OK, took_s=0.5
+        session=talk.session.id,
+        turn=TurnId("a"),
+        call="c1",
+        name="write",
+        outcome=CallOutcome.OK,
+        took_s=0.5,
+        summary="write c1",
     )
 
 

@@ -7,10 +7,11 @@ HERMES_EVENTS = """\
 | --- | --- |
 | `hermes.tool.started` | `call_id`, `name`, `summary` |
 | `hermes.tool.progress` | `call_id`, `text` |
-| `hermes.tool.completed` | `call_id`, `name`, `outcome` (ok, error, denied, stopped, not_run, unknown), `took_s` |
-| `hermes.approval.request` | `call_id`, `name`, `question`, `choices`: a tool call waits for approval |
-| `hermes.question` | `call_id`, `name`, `question`, `choices`: the model asks the person a question |
-| `hermes.answered` | `call_id`, `name`, `answer`, `by` |
+| `hermes.tool.completed` | `call_id`, `name`, `summary`, `took_s`, \
+`outcome` (ok, error, denied, stopped, not_run, unknown) |
+| `hermes.approval.request` | `call_id`, `name`, `summary`, `question`, `choices`: a tool call waits for approval |
+| `hermes.question` | `call_id`, `name`, `summary`, `question`, `choices`: the model asks the person a question |
+| `hermes.answered` | `call_id`, `name`, `summary`, `answer`, `by` |
 | `hermes.steered` | `message_turn_id`: a message sent meanwhile became part of this turn |
 | `hermes.notice` | `text`: a notice for the person |
 | `hermes.session` | `session_id`: the conversation continues under this id |"""

@@ -29,6 +29,7 @@ def _event(session: SessionId, found: Question) -> CallAsked:
         question=found.text,
         choices=found.choices,
         approval=found.approval,
+        summary=found.summary,
     )
 
 

@@ -30,6 +30,7 @@ Shown: TypeAlias = (
     CallBegan | CallProgress | CallEnded | CallAsked | CallAnswered | Steered | Notice | SessionMoved | TextReset
 )
 Named: TypeAlias = tuple[str, JsonObject]
+_UNKNOWN: Final = Call(id="", name="")
 _MODEL_WAITS: Final = "The model has not answered yet; Hermes keeps trying."
 
 
@@ -40,11 +41,13 @@ def of_event(event: Shown) -> Named:
         case CallProgress():
             return "tool.progress", {"call_id": event.call, "text": event.text}
         case CallEnded():
-            return "tool.completed", _ended(event.call, event.name, event.outcome, event.took_s)
+            return "tool.completed", _ended(event.call, event.name, event.outcome, event.took_s, event.summary)
         case CallAsked():
-            return _asked(event.call, event.name, event.question, event.choices, approval=event.approval)
+            return _asked(
+                event.call, event.name, event.question, event.choices, event.summary, approval=event.approval
+            )
         case CallAnswered():
-            return "answered", _answered(event.call, event.name, event.answer, event.by)
+            return "answered", _answered(event.call, event.name, event.answer, event.by, event.summary)
         case Steered():
             return "steered", {"message_turn_id": event.message}
         case Notice():
@@ -60,37 +63,44 @@ def of_record(record: Record, session: SessionId, calls: Mapping[str, Call]) -> 
     """Return the event of a record; None if it has none. `calls` are those of the turn so far."""
     match record:
         case ToolStarted():
-            call = calls.get(record.call)
-            name, summary = (call.name, call.summary) if call else ("", "")
-            return "tool.started", {"call_id": record.call, "name": name, "summary": summary}
+            call = calls.get(record.call, _UNKNOWN)
+            return "tool.started", {"call_id": record.call, "name": call.name, "summary": call.summary}
         case ToolFinished():
-            return "tool.completed", _ended(record.call, record.name, record.outcome, record.took_s)
+            summary = calls.get(record.call, _UNKNOWN).summary
+            return "tool.completed", _ended(record.call, record.name, record.outcome, record.took_s, summary)
         case Asked():
-            call = calls.get(record.call)
-            approval = call is None or not call.question
-            return _asked(record.call, call.name if call else "", record.question, record.choices, approval=approval)
+            call = calls.get(record.call, _UNKNOWN)
+            approval = not call.question
+            return _asked(record.call, call.name, record.question, record.choices, call.summary, approval=approval)
         case Answered():
-            call = calls.get(record.call)
-            return "answered", _answered(record.call, call.name if call else "", record.answer, record.by)
+            call = calls.get(record.call, _UNKNOWN)
+            return "answered", _answered(record.call, call.name, record.answer, record.by, call.summary)
         case ContextCarried():
             return "session", {"session_id": session, "reason": "compression"}
         case _:
             return None
 
 
-def _asked(call: str, name: str, question: str, choices: tuple[str, ...], *, approval: bool) -> Named:
+def _asked(call: str, name: str, question: str, choices: tuple[str, ...], summary: str, *, approval: bool) -> Named:
     fields: JsonObject = {
         "call_id": call,
         "name": name,
+        "summary": summary,
         "question": question,
         "choices": shown_choices(choices, approval=approval),
     }
     return ("approval.request" if approval else "question"), fields
 
 
-def _answered(call: str, name: str, answer: str, by: str) -> JsonObject:
-    return {"call_id": call, "name": name, "answer": answer, "by": by}
+def _answered(call: str, name: str, answer: str, by: str, summary: str) -> JsonObject:
+    return {"call_id": call, "name": name, "summary": summary, "answer": answer, "by": by}
 
 
-def _ended(call: str, name: str, outcome: str, took_s: float) -> JsonObject:
-    return {"call_id": call, "name": name, "outcome": str(outcome), "took_s": round(took_s, 3)}
+def _ended(call: str, name: str, outcome: str, took_s: float, summary: str) -> JsonObject:
+    return {
+        "call_id": call,
+        "name": name,
+        "summary": summary,
+        "outcome": str(outcome),
+        "took_s": round(took_s, 3),
+    }
