@@ -15,22 +15,33 @@ from urllib.parse import quote
 
 from hermes.cli.answered import only_match
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
-from hermes.cli.output import print_text
+from hermes.cli.output import one_line, print_text
 from hermes.domain.errors import AlreadyRunningError, HermesError, NotRunningError, UnknownSessionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hermes.config.home import Home
     from hermes.domain.read.reader import Reader
     from hermes.domain.session.state import Session
 
 LAST = "-"  # stands for the last active session
+_LIKE_AN_ID = re.compile(r"-|[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 _PAGE = 100
 _MAX_SEARCHED = 1000  # sessions, when only the first characters of an id are given
+_MAX_NAMED = 5  # sessions in an error
 _BUSY_S = 1.0  # longer than a daemon's start, and than most stops
 _POLL_S = 0.05
+
+
+class AmbiguousTitleError(HermesError):
+    """Several sessions have a title that begins with the given text."""
+
+    def __init__(self, given: str, sessions: Sequence[Mapping[str, Any]]) -> None:
+        named = ", ".join(f"{each['id']} ({one_line(str(each['title']))})" for each in sessions[:_MAX_NAMED])
+        more = ", …" if len(sessions) > _MAX_NAMED else ""
+        super().__init__(f"{one_line(given)} is the beginning of several titles: {named}{more}; type an id")
 
 
 class Records(Protocol):
@@ -244,6 +255,26 @@ def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:
         after, left = page[-1]["id"], left - len(page)
 
 
+def resolve_named(records: Records, given: str) -> str:
+    """Return the session id for `given`: as `resolve_id`, else by its title or the beginning of it, in any case."""
+    if _LIKE_AN_ID.fullmatch(given):
+        found = resolve_id(records, given)
+        if found != given or _WHOLE_ID.fullmatch(given) or _is_known(records, given):
+            return found
+    wanted = _folded(given)
+    titled = [each for each in recent(records, _MAX_SEARCHED) if _folded(each.get("title")).startswith(wanted)]
+    found_by_title = [each for each in titled if _folded(each.get("title")) == wanted] or titled
+    if not found_by_title:
+        raise UnknownSessionError(f"there is no session with the id or title {one_line(given)}")
+    if len(found_by_title) > 1:
+        raise AmbiguousTitleError(given, found_by_title)
+    return str(found_by_title[0]["id"])
+
+
+def _folded(title: object) -> str:
+    return " ".join(str(title or "").casefold().split())
+
+
 def resolve_id(records: Records, given: str) -> str:
     """Return the session id for `given`: an id, or the first characters of an id or of its last part."""
     if given == LAST:
@@ -274,6 +305,11 @@ def _is_known(records: Records, given: str) -> bool:
 
 def _begins(session: str, given: str) -> bool:
     return session.startswith(given) or session.rpartition("_")[2].startswith(given)
+
+
+def resolve_resumed(client: AdminClient, given: str) -> str:
+    """Return the session to continue, named by id or title. Raises AmbiguousTitleError."""
+    return resolve_named(DaemonRecords(client), given)
 
 
 def resolve_session(client: AdminClient, given: str) -> str:

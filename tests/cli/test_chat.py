@@ -149,7 +149,10 @@ def test_an_empty_question_is_refused(admin: FakeAdmin, hermes: Hermes, question
 
 def test_an_unknown_session_cannot_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None:
     done = hermes("chat", "-r", "gone", "-z", "?")
-    assert (done.returncode, done.stderr) == (1, "hermes: There is nothing at /sessions/gone?tail=4.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "hermes: there is no session with the id or title gone; `hermes sessions` lists them\n",
+    )
 
 
 # ---------------------------------------------------------------- a conversation

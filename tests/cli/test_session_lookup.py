@@ -11,9 +11,9 @@ import pytest
 from hermes.cli import session_lookup
 from hermes.cli.client import AdminClient
 from hermes.cli.main import main
-from hermes.cli.session_lookup import resolve_session
+from hermes.cli.session_lookup import AmbiguousTitleError, resolve_resumed, resolve_session
 from hermes.config.home import Home, lock, prepare
-from hermes.domain.errors import HermesError
+from hermes.domain.errors import HermesError, UnknownSessionError
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.row_keys import LATER
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
@@ -137,3 +137,28 @@ def test_store_of_an_older_version_can_be_read(home: Home, capsys: pytest.Captur
     assert main(["show", "build"]) == 0
     assert main(["why", "build"]) == 0
     assert "build" in capsys.readouterr().out
+
+
+TITLES = {"s1": "Trip to Lima", "s2": "Trip to Cusco", "s3": "Trip", "s4": ""}
+
+
+@pytest.fixture
+def titled(home: Home, admin: FakeAdmin) -> AdminClient:
+    stored = [{**session(name), "title": title} for name, title in TITLES.items()]
+    admin.routes["GET /sessions"] = lambda asked: Answer(body={"sessions": [] if "after" in asked.path else stored})
+    admin.routes["GET /sessions/s2"] = Answer(body=VIEW)
+    return AdminClient(home.socket)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [("trip to  lima", "s1"), ("TRIP TO C", "s2"), ("trip", "s3"), ("s2", "s2")]
+)
+def test_session_is_resumed_by_title(titled: AdminClient, given: str, found: str) -> None:
+    assert resolve_resumed(titled, given) == found
+
+
+def test_beginning_of_several_titles_names_no_session(titled: AdminClient) -> None:
+    with pytest.raises(AmbiguousTitleError, match=r"several titles: s1 \(Trip to Lima\), s2 \(Trip to Cusco\)"):
+        resolve_resumed(titled, "trip to")
+    with pytest.raises(UnknownSessionError):
+        resolve_resumed(titled, "nothing of the kind")

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from hermes.tui.chat.app import ChatApp, ChatOptions
+from hermes.tui.chat.chat_screen import ChatScreen
 from hermes.tui.chat.completion import Candidate
 from hermes.tui.chat.figures import LinkState
 from hermes.tui.chat.preferences import read_theme
@@ -28,6 +29,7 @@ from tests.support.waiting import until
 from tests.tui.fake_daemon import SESSION, FakeDaemon, session_json
 from tests.tui.screen_text import screen_text
 
+APPROVAL = {"call_id": "c", "name": "terminal", "question": "rm -r /x", "choices": ["once", "session", "deny"]}
 PATCH = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-old line\n+new line\n kept"
 
 
@@ -172,9 +174,8 @@ async def test_approval_is_answered_by_a_key(tmp_path: Path, keys: tuple[str, ..
         ask = {"call_id": "c", "name": "terminal", "question": "rm -r /x", "choices": ["once", "session", "deny"]}
         daemon.emit("t1", "approval.request", stored="3", **ask)
         await shows(pilot, app, "needs your approval")
-        await pilot.press("tab", *keys) if not app.screen.query_one(QuestionMenu).has_focus_within else (
-            await pilot.press(*keys)
-        )
+        await until(lambda: takes_keys(app))
+        await pilot.press(*keys)
         path = f"/api/sessions/{SESSION}/answer"
         await until(lambda: ("POST", path, {"answer": answer, "call_id": "c"}) in daemon.asked)
         daemon.emit("t1", "answered", stored="4", call_id="c")
@@ -189,8 +190,7 @@ async def test_chosen_answer_is_seen_without_colour(tmp_path: Path, monkeypatch:
         ask = {"call_id": "c", "name": "terminal", "question": "rm -r /x", "choices": ["once", "always", "deny"]}
         daemon.emit("t1", "approval.request", stored="3", **ask)
         await shows(pilot, app, "needs your approval")
-        if not app.screen.query_one(QuestionMenu).has_focus_within:
-            await pilot.press("tab")
+        await until(lambda: takes_keys(app))
         await pilot.press("down")
         await until(lambda: underlined(app) == ["[a] always  allow this kind of call in all sessions"])
 
@@ -209,14 +209,45 @@ async def test_question_does_not_take_keys_that_are_meant_for_the_editor(tmp_pat
         ask = {"call_id": "c", "name": "terminal", "question": "rm -r /x", "choices": ["once", "deny"]}
         daemon.emit("t1", "approval.request", stored="3", **ask)
         await shows(pilot, app, "needs your approval")
-        await shows(pilot, app, "Tab, then a letter; or type /approve or /deny")
+        await shows(pilot, app, "Tab: answer with a letter; or type /approve or /deny")
         await pilot.press("d")
         assert editor(app).text == "dod"
         await pilot.press("tab")
         await shows(pilot, app, "A letter, or arrow keys and Enter; Tab: back to the editor")
         await pilot.press("tab")
-        await shows(pilot, app, "Tab, then a letter")
+        await shows(pilot, app, "Tab: answer with a letter")
         assert not [each for each in daemon.asked if each[1].endswith("/answer")]
+
+
+def takes_keys(app: ChatApp) -> bool:
+    """Return whether the open question has taken the focus by itself, and its keys count."""
+    menu = app.screen.query_one(QuestionMenu)
+    return menu.has_focus_within and not menu.is_guarded
+
+
+async def test_key_right_after_a_question_took_the_focus_goes_to_the_editor(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    async with running(daemon, tmp_path) as (app, pilot):
+        await begin_turn(daemon, app, pilot)
+        daemon.emit("t1", "approval.request", stored="3", **APPROVAL)
+        await shows(pilot, app, "needs your approval")
+        await until(lambda: takes_keys(app))
+        menu = app.screen.query_one(QuestionMenu)
+        menu.take_focus()
+        await pilot.press("d")
+        await until(lambda: editor(app).text == "d")
+        assert app.focused is editor(app)
+        assert not menu.wants_focus
+        assert not [each for each in daemon.asked if each[1].endswith("/answer")]
+
+
+async def test_denied_call_shows_its_command(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    async with running(daemon, tmp_path) as (app, pilot):
+        await begin_turn(daemon, app, pilot)
+        ended = {"call_id": "c", "name": "terminal", "outcome": "denied", "took_s": 0, "summary": "rm -r /x"}
+        daemon.emit("t1", "tool.completed", stored="3", **ended)
+        await shows(pilot, app, "terminal rm -r /x  ✗ denied")
 
 
 async def test_escape_stops_the_answer_and_ctrl_n_sends_instead(tmp_path: Path) -> None:
@@ -288,6 +319,58 @@ async def test_processes_open_the_side_bar_on_a_wide_screen_only(tmp_path: Path)
         await until(lambda: not app.screen.query_one(SideBar).has_class("open"))
         await pilot.press("ctrl+b")
         await shows(pilot, app, "sleep 99")
+
+
+async def test_output_of_a_process_is_shown_and_it_is_ended_after_a_yes(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    daemon.session = session_json()
+    daemon.processes = [
+        {"id": "p1", "command": "sleep 99", "running": True, "started_at": 1.0, "age_s": 65.0, "ports": []}
+    ]
+    log = {"offset": 0, "text": "listening\n\x1b[31mred"}
+    daemon.routes["GET /api/processes/p1/log"] = lambda _: log
+    daemon.routes["POST /api/processes/p1/kill"] = lambda _: {}
+    async with running(daemon, tmp_path) as (app, pilot):
+        await pilot.press("ctrl+b")
+        await shows(pilot, app, "sleep 99")
+        await pilot.press("enter")
+        await shows(pilot, app, "listening")
+        assert "\x1b" not in screen_text(app)
+        await pilot.press("x")
+        await shows(pilot, app, "End p1 and all that it started?")
+        await pilot.press("n")
+        await until(lambda: isinstance(app.screen, ChatScreen))
+        await pilot.press("x")
+        await shows(pilot, app, "End p1 and all that it started?")
+        await pilot.press("y")
+        await until(lambda: ("POST", "/api/processes/p1/kill", None) in daemon.asked)
+        await pilot.press("ctrl+b")
+        await until(lambda: app.focused is editor(app))
+
+
+async def test_several_sessions_of_a_title_are_offered(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    daemon.sessions = [session_json(id=f"2026_{name}", title=f"trip to {name}") for name in ("lima", "cusco", "ulm")]
+    daemon.sessions.append(session_json(id="2026_other", title="other"))
+    async with running(daemon, tmp_path, find="Trip") as (app, pilot):
+        await until(lambda: isinstance(app.screen, SessionPicker))
+        await shows(pilot, app, "trip to cusco")
+        assert "other" not in screen_text(app)
+        await pilot.press("down", "enter")
+        await until(lambda: app.link.view.session == "2026_cusco")
+
+
+async def test_code_block_of_the_last_answer_is_copied(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    async with running(daemon, tmp_path) as (app, pilot):
+        await begin_turn(daemon, app, pilot)
+        answer = "One:\n```sh\nls\n```\nand two:\n~~~~\n```\nb\n~~~~\n"
+        daemon.emit("t1", "run.completed", stored="3", output=answer)
+        await shows(pilot, app, "and two")
+        for command, copied in (("/copy", answer), ("/copy code", "```\nb"), ("/copy code 1", "ls")):
+            editor(app).set_text(command)
+            await pilot.press("escape", "enter")
+            await until(lambda copied=copied: app.clipboard == copied)  # type: ignore[misc]
 
 
 async def test_directory_is_trusted_once(tmp_path: Path) -> None:

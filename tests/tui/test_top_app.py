@@ -12,11 +12,12 @@ from textual.widgets import DataTable, Input, RichLog, Static, TabbedContent
 
 from hermes.domain.errors import HermesError, NotRunningError
 from hermes.domain.values import replace
-from hermes.tui.top.dialog import AnswerDialog, Confirmation, KeyList
+from hermes.tui.top.dialog import AnswerDialog, KeyList
 from hermes.tui.top.sample import ActorRow, PlatformRow, RunningProcess, Sample, SessionRow, TokenUse
 from hermes.tui.top.session_screen import SessionScreen
 from hermes.tui.top.source import LiveSource, Pending, Said, SampleWish, SessionDetail
 from hermes.tui.top.top_app import TopApp
+from hermes.tui.widgets.confirmation import Confirmation
 from tests.support.waiting import until
 
 RUNNING = SessionRow(

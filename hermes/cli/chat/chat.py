@@ -41,6 +41,7 @@ def add_commands(commands: Commands) -> None:
         examples=(
             "  hermes chat\n"
             "  hermes chat -r -                        continue the last session\n"
+            "  hermes chat -r 'Trip to Lima'           continue the session with this title\n"
             "  hermes chat -z 'What is the capital of Peru?'\n"
             "  git diff | hermes chat -z 'Write a commit message for this'\n"
             "  hermes chat -z - --json < question.txt\n\n"
@@ -53,7 +54,10 @@ def add_commands(commands: Commands) -> None:
         json=True,
     )
     add_session(
-        parser, "-r", "--resume", nargs="?", help="continue this session; alone or with -, the last active one"
+        parser,
+        *("-r", "--resume", "-c", "--continue"),
+        nargs="?",
+        help="continue this session, by id, title or the beginning of one; alone or with -, the last active one",
     )
     parser.add_argument(
         "-z",
@@ -145,9 +149,9 @@ def _conversation(client: AdminClient, resumed: str | None, workdir: str | None)
 
     if resumed is not None:
         from hermes.cli.client import session_path
-        from hermes.cli.session_lookup import resolve_session
+        from hermes.cli.session_lookup import resolve_resumed
 
-        session = resolve_session(client, resumed)
+        session = resolve_resumed(client, resumed)
         view = client.get(session_path(session), tail=_LAST_MESSAGES)
         return Conversation(client, view["session"]["id"]), "\n".join(describe(view, session))
     import secrets

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _PASTE_GAP_S = 0.03
 _LEAVE = ("/quit", "/exit", "/q")
+_OF_THE_INTERFACE = ("/theme", "/copy", "/keys")
 _HELP = """\
 /help               this list
 /quit, /exit, /q    exit, like Ctrl-D; the session is kept
@@ -90,6 +91,10 @@ class Dialogue:
         text = confirming.get(text.lower(), text)
         if text.lower() == "/help":
             self._help()
+        elif text.partition(" ")[0].lower() in _OF_THE_INTERFACE:
+            print_text(
+                "This command belongs to the terminal interface; plain lines do not have it. /help lists others."
+            )
         elif is_command(text):
             return self._command(text)
         elif text:

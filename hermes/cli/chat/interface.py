@@ -33,7 +33,7 @@ def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.tui.chat.app import ChatApp, ChatOptions
         from hermes.tui.chat.session_link import new_session_id
 
-        session = new_session_id() if args.resume is None else _resolved(home, args.resume, child)
+        session, find = (new_session_id(), "") if args.resume is None else _resolved(home, args.resume, child)
         workdir, ask = (None, None) if args.resume is not None else _workdir(home, trust=args.trust)
         options = ChatOptions(
             data_dir=home.data_dir,
@@ -41,6 +41,7 @@ def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             workdir=workdir,
             ask_directory=ask,
             yolo=args.yolo,
+            find=find,
             own_daemon=child is not None,
             revive=None if child is None else child.start,
             daemon_problem=str if child is None else child.problem,
@@ -74,16 +75,23 @@ def _daemon(home: Home, environ: Mapping[str, str]) -> Iterator[ChildDaemon | No
         yield child
 
 
-def _resolved(home: Home, resumed: str, child: ChildDaemon | None) -> str:
-    """Return the id of the session to resume. An own daemon has to be ready first."""
+def _resolved(home: Home, resumed: str, child: ChildDaemon | None) -> tuple[str, str]:
+    """Return the id of the session to resume; with words to choose one by, if several titles begin with them.
+
+    An own daemon has to be ready first.
+    """
     from hermes.cli.client import AdminClient, session_path
-    from hermes.cli.session_lookup import resolve_session
+    from hermes.cli.session_lookup import AmbiguousTitleError, resolve_resumed
+    from hermes.tui.chat.session_link import new_session_id
 
     client = AdminClient(home.socket)
     if child is not None:
         _await_ready(client, child)
-    found = client.get(session_path(resolve_session(client, resumed)), tail=0)
-    return str(found["session"]["id"])
+    try:
+        found = client.get(session_path(resolve_resumed(client, resumed)), tail=0)
+    except AmbiguousTitleError:
+        return new_session_id(), resumed
+    return str(found["session"]["id"]), ""
 
 
 def _await_ready(client: AdminClient, child: ChildDaemon) -> None:

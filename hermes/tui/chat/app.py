@@ -19,6 +19,7 @@ from hermes.tui.chat import preferences
 from hermes.tui.chat.chat_screen import ChatScreen
 from hermes.tui.chat.daemon import ChatDaemon, SocketDaemon
 from hermes.tui.chat.input_history import FILE, InputHistory
+from hermes.tui.chat.process_actions import ProcessActions
 from hermes.tui.chat.session_link import SessionLink
 from hermes.tui.chat.session_lists import SessionLists
 from hermes.tui.themes import DARK, THEMES
@@ -32,6 +33,7 @@ class ChatOptions:
     workdir: str | None = None
     ask_directory: Path | None = None  # the person is asked whether the agent may work there
     yolo: bool = False
+    find: str = ""  # words that several sessions match: the person chooses one of them first
     own_daemon: bool = False  # it ends with the chat
     revive: Callable[[], object] | None = None  # starts the own daemon again; blocks
     daemon_problem: Callable[[], str] = str  # why the own daemon has ended; empty while it runs
@@ -60,7 +62,8 @@ class ChatApp(App[None]):
         self.theme = DARK
 
     def on_mount(self) -> None:
-        self.push_screen(ChatScreen(self.link, SessionLists(self._daemon), self.history, self.options))
+        processes = ProcessActions(self, self._daemon, self.link)
+        self.push_screen(ChatScreen(self.link, SessionLists(self._daemon), processes, self.history, self.options))
         self.call_after_refresh(self._begin)
 
     async def _begin(self) -> None:

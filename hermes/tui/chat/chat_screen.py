@@ -18,8 +18,8 @@ from hermes.domain.errors import HermesError
 from hermes.tui.chat import completion
 from hermes.tui.chat.external_editor import edited
 from hermes.tui.chat.figures import LinkState
-from hermes.tui.chat.keys import LOCAL_COMMANDS
-from hermes.tui.view_model import BlockKind, ChatView
+from hermes.tui.chat.slash_commands import SlashCommands
+from hermes.tui.view_model import ChatView
 from hermes.tui.widgets.dialogs import ChoiceScreen, HelpScreen, SessionPicker
 from hermes.tui.widgets.editor import PromptEditor
 from hermes.tui.widgets.input_area import InputArea
@@ -45,12 +45,14 @@ if TYPE_CHECKING:
 
     from hermes.tui.chat.app import ChatApp, ChatOptions
     from hermes.tui.chat.input_history import InputHistory
+    from hermes.tui.chat.process_actions import ProcessActions
     from hermes.tui.chat.session_link import SessionLink
     from hermes.tui.chat.session_lists import SessionLists
 
 _REDRAW_S: Final = 0.05  # between two updates of the conversation
 _TICK_S: Final = 0.125
 _SIDE_BAR_COLUMNS: Final = 100  # of the screen, from which the side bar opens by itself
+_BOTH_COLUMNS: Final = 70  # from which the side bar is beside the conversation; else in its place
 _QUIET_S: Final = 1.0  # without a key, before a question takes the focus
 _AGAIN_S: Final = 2.0  # within which a second Ctrl-C exits
 _REFRESH_S: Final = 5.0
@@ -62,6 +64,7 @@ class ChatScreen(Screen[None]):
     ChatScreen { layers: base; }
     #body { height: 1fr; }
     #main { width: 1fr; height: 1fr; }
+    #main.beside { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "stop", priority=True),
@@ -80,13 +83,23 @@ class ChatScreen(Screen[None]):
 
     app: ChatApp
 
-    def __init__(self, link: SessionLink, lists: SessionLists, history: InputHistory, options: ChatOptions) -> None:
+    def __init__(
+        self,
+        link: SessionLink,
+        lists: SessionLists,
+        processes: ProcessActions,
+        history: InputHistory,
+        options: ChatOptions,
+    ) -> None:
         super().__init__()
+        self._processes = processes
         self._link = link
         self._history = history
         self._options = options
         self._lists = lists
+        self._commands = SlashCommands(self, link, lists)
         self._sessions: Sequence[Mapping[str, Any]] = ()
+        self._find = options.find
         self._wants_side_bar: bool | None = None
         self._drawing = False
         self._last_key = self._last_cancel = self._revived = 0.0
@@ -133,6 +146,9 @@ class ChatScreen(Screen[None]):
         online = self._link.connection is LinkState.ONLINE
         if online and not self._was_online:
             self.run_worker(self._load_commands())
+            if find := self._find:
+                self._find = ""
+                self.run_worker(self.action_sessions(find))
         self._was_online = online
 
     def _draw_question(self, view: ChatView) -> None:
@@ -147,14 +163,28 @@ class ChatScreen(Screen[None]):
                 self._editor.focus()
         elif view.prompt.approval and self._options.yolo:
             self.run_worker(self._answer(view.prompt, "once"))
-        elif not self._editor.text and time.monotonic() - self._last_key > _QUIET_S:
-            menu.focus_options()  # else a key that was meant for the editor could answer
+        else:
+            self._offer_focus()
+
+    def _offer_focus(self) -> None:
+        """Move the focus to an open question, once no key was pressed for a while.
+
+        A key that was meant for the editor must not answer. A person who left the question is not called back.
+        """
+        menu = self.query_one(QuestionMenu)
+        is_quiet = time.monotonic() - self._last_key > _QUIET_S
+        if menu.wants_focus and is_quiet and self.focused is self._editor and not self._editor.text:
+            menu.take_focus()
 
     def _draw_side_bar(self) -> None:
         bar, processes = self.query_one(SideBar), self._link.figures.processes
         bar.show(processes)
         by_itself = any(each["running"] for each in processes) and self.size.width >= _SIDE_BAR_COLUMNS
-        bar.set_class(by_itself if self._wants_side_bar is None else self._wants_side_bar, "open")
+        is_open = by_itself if self._wants_side_bar is None else self._wants_side_bar
+        is_whole = is_open and self.size.width < _BOTH_COLUMNS
+        bar.set_class(is_open, "open")
+        bar.set_class(is_whole, "whole")
+        self.query_one("#main").set_class(is_whole, "beside")
 
     def on_resize(self) -> None:
         self._changed()
@@ -174,6 +204,7 @@ class ChatScreen(Screen[None]):
         if self._link.view.turn or self._link.connection is not LinkState.ONLINE:
             self.query_one(TranscriptView).tick()
             self._draw_status()
+            self._offer_focus()
         now = time.monotonic()
         if (
             self._options.revive is not None
@@ -238,53 +269,14 @@ class ChatScreen(Screen[None]):
         self.query_one(TranscriptView).anchor()
         said = text.strip()
         if completion.is_command(said):
-            await self._command(said)
+            await self._commands.run(said)
         else:
             self.app.said = True
             self._link.send(text.strip("\n"))
 
-    async def _command(self, text: str) -> None:
-        word, _, argument = text.removeprefix("/").partition(" ")
-        match word.lower(), argument.strip():
-            case (("quit" | "exit" | "q"), _):
-                self.app.exit()
-            case ("keys", _) | ("help", ""):
-                self.action_help()
-            case "theme", "":
-                self.run_worker(self.app.ask_theme())
-            case "theme", name:
-                await self.app.choose_theme(name)
-            case "copy", _:
-                self._copy_last_answer()
-            case (("sessions" | "resume"), ""):
-                await self.action_sessions()
-            case _:
-                self.run_worker(self._daemon_command(text))
-
-    async def _daemon_command(self, text: str) -> None:
-        try:
-            reply = await self._link.command(text)
-        except HermesError as error:
-            self._link.notice(f"{text.split(maxsplit=1)[0]}: {error}")
-            return
-        if reply.text:
-            self._link.notice(reply.text)
-        if reply.choices:
-            await self._ask_back(text, reply.choices)
-
-    async def _ask_back(self, text: str, choices: tuple[str, ...]) -> None:
-        command = text.split(maxsplit=1)[0]
-        chosen = await self.app.push_screen_wait(ChoiceScreen(command, {choice: choice for choice in choices}))
-        if chosen is not None:
-            await self._daemon_command(f"{command} {chosen}")
-
     async def _load_commands(self) -> None:
-        try:
-            listed = await self._lists.commands()
-        except HermesError:  # the next connection loads them
-            return
-        local = {each["name"] for each in LOCAL_COMMANDS}
-        self._input.commands = [*LOCAL_COMMANDS, *(each for each in listed if each["name"] not in local)]
+        with suppress(HermesError):  # the next connection loads them
+            self._input.commands = await self._commands.listed()
 
     # ------------------------------------------------------------ questions
 
@@ -292,8 +284,10 @@ class ChatScreen(Screen[None]):
         self._editor.focus()
         self.run_worker(self._answer(event.prompt, event.answer))
 
-    def on_question_menu_left(self) -> None:
+    def on_question_menu_left(self, event: QuestionMenu.Left) -> None:
         self._editor.focus()
+        if event.typed:
+            self._editor.insert(event.typed)
 
     async def _answer(self, prompt: Any, answer: str) -> None:
         try:
@@ -323,8 +317,7 @@ class ChatScreen(Screen[None]):
 
     def action_cancel(self) -> None:
         if selected := self.get_selected_text() or self._editor.selected_text:
-            self.app.copy_to_clipboard(selected)
-            self.notify("Copied.")
+            self.copy(selected, "Copied.")
             return
         if self._editor.text:
             self._history.add(self._editor.text)
@@ -361,13 +354,13 @@ class ChatScreen(Screen[None]):
         self._editor.set_text("")
         await self._take(f"/steer {text}" if self._link.view.turn else text)
 
-    async def action_sessions(self) -> None:
+    async def action_sessions(self, words: str = "") -> None:
         try:
             self._sessions = await self._lists.sessions()
         except HermesError as error:
             self.notify(one_line(str(error)), markup=False)
             return
-        self.app.push_screen(SessionPicker(self._sessions, self._lists.search), self._open)
+        self.app.push_screen(SessionPicker(self._sessions, self._lists.search, words), self._open)
 
     def _open(self, session: str | None) -> None:
         if session is not None:
@@ -386,10 +379,19 @@ class ChatScreen(Screen[None]):
         self.query_one(TranscriptView).fold_all()
 
     def action_side_bar(self) -> None:
+        """Open the side bar, or move into it; a second time close it."""
         bar = self.query_one(SideBar)
-        self._wants_side_bar = not bar.has_class("open")
+        self._wants_side_bar = not (bar.has_class("open") and (bar.has_focus_within or bar.is_empty))
         self._draw_side_bar()
+        (bar.focus_list if self._wants_side_bar else self._editor.focus)()
         self.run_worker(self._link.refresh(), exclusive=True, group="refresh")
+
+    def on_side_bar_opened(self, event: SideBar.Opened) -> None:
+        self.run_worker(self._processes.show(event.process))
+
+    def on_side_bar_end_wanted(self, event: SideBar.EndWanted) -> None:
+        event.stop()
+        self.run_worker(self._processes.end(event.process))
 
     def action_scroll(self, pages: int) -> None:
         transcript = self.query_one(TranscriptView)
@@ -401,12 +403,9 @@ class ChatScreen(Screen[None]):
     async def action_next_theme(self) -> None:
         await self.app.choose_theme(self.app.next_theme())
 
-    def _copy_last_answer(self) -> None:
-        answers = [each.text for each in self._link.view.blocks if each.kind is BlockKind.ANSWER]
-        if answers:
-            self.app.copy_to_clipboard(answers[-1])
-            self.notify("Copied the last answer.")
+    def copy(self, text: str, done: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.notify(done, markup=False)
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
-        self.app.copy_to_clipboard(event.href)
-        self.notify(f"Copied {event.href}", markup=False)
+        self.copy(event.href, f"Copied {event.href}")

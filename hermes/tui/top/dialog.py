@@ -22,25 +22,6 @@ _STYLE = """
 """
 
 
-class Confirmation(ModalScreen[bool]):
-    DEFAULT_CSS = _STYLE.format(name="Confirmation")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes"),
-        Binding("n,escape,q", "answer(False)", "No"),
-    ]
-
-    def __init__(self, question: str) -> None:
-        super().__init__()
-        self._question = question
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(f"{self._question}\n\ny: yes   n: no", markup=False)
-
-    def action_answer(self, answer: bool) -> None:
-        self.dismiss(answer)
-
-
 class AnswerDialog(ModalScreen[str]):
     """Returns the answer; empty if there is none."""
 

@@ -17,13 +17,14 @@ from textual.widgets import DataTable, Footer, Input, Static
 from hermes.domain.errors import HermesError
 from hermes.domain.values import replace
 from hermes.tui.top import header
-from hermes.tui.top.dialog import AnswerDialog, Confirmation, KeyList
+from hermes.tui.top.dialog import AnswerDialog, KeyList
 from hermes.tui.top.sample import Sample
 from hermes.tui.top.session_screen import SessionScreen
 from hermes.tui.top.source import SORTS, LiveSource, SampleWish
 from hermes.tui.top.table import Column, Tab, TableRow, chosen, fitted, rows_of
 from hermes.tui.top.trend import Trends, with_sample
 from hermes.tui.top.words import printable
+from hermes.tui.widgets.confirmation import Confirmation
 
 _ABOUTS_EACH = 10  # first messages read between two samples
 _STYLES = {

@@ -108,19 +108,21 @@ class SessionPicker(ModalScreen[str | None]):
         self,
         sessions: Sequence[Mapping[str, Any]],
         search: Callable[[str], Awaitable[list[Mapping[str, Any]]]],
+        words: str = "",
     ) -> None:
         super().__init__()
+        self._words = words
         self._sessions = sessions
         self._search = search
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static("Sessions: type to search, Enter opens, Esc closes", classes="title", markup=False)
-            yield Input(placeholder="title, id or words of a message", compact=True)
+            yield Input(self._words, placeholder="title, id or words of a message", compact=True)
             yield OptionList(markup=False, compact=True)
 
     def on_mount(self) -> None:
-        self._list(self._sessions, [])
+        self._list([each for each in self._sessions if matches(each, self._words)], [])
         self.query_one(Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -26,6 +27,7 @@ _MEANINGS: Final = {
     "deny": "do not run it",
     "show": "show it whole",
 }
+_GUARD_S: Final = 0.5  # after it took the focus by itself
 _WORDS: Final = {"y": "once", "n": "deny"}
 
 
@@ -49,11 +51,17 @@ class QuestionMenu(Vertical):
             self.answer = answer
 
     class Left(Message):
-        """The person goes back to the editor; the question stays open."""
+        """The person goes back to the editor; the question stays open. `typed`: a key that belongs there."""
+
+        def __init__(self, typed: str = "") -> None:
+            super().__init__()
+            self.typed = typed
 
     def __init__(self) -> None:
         super().__init__(id="question")
         self.prompt: OpenPrompt | None = None
+        self._was_left = False  # by the person, since this question is open
+        self._taken_at = -_GUARD_S  # when it took the focus by itself
         self._text = Static(markup=False)
         self._options = OptionList(markup=False, compact=True)
         self._hint = Static(classes="hint", markup=False)
@@ -67,7 +75,7 @@ class QuestionMenu(Vertical):
     def show(self, prompt: OpenPrompt | None) -> None:
         if prompt == self.prompt:
             return
-        self.prompt = prompt
+        self.prompt, self._was_left = prompt, False
         self.set_class(prompt is not None, "open")
         self._options.clear_options()
         if prompt is None:
@@ -89,6 +97,16 @@ class QuestionMenu(Vertical):
         if self.prompt is not None and self.prompt.choices:
             self._options.focus()
 
+    @property
+    def wants_focus(self) -> bool:
+        """Return whether a question with choices is open, and the person has not left it."""
+        return bool(self.prompt and self.prompt.choices) and not self._was_left and not self.has_focus_within
+
+    def take_focus(self) -> None:
+        """Take the focus without being asked: keys of the next moment still belong to the editor."""
+        self._taken_at = time.monotonic()
+        self.focus_options()
+
     def on_descendant_focus(self) -> None:
         self._draw_hint()
 
@@ -101,18 +119,29 @@ class QuestionMenu(Vertical):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        if self.prompt is not None:
+        if self.prompt is not None and not self.is_guarded:
             self._answer(self.prompt.choices[event.option_index])
 
     def on_key(self, event: events.Key) -> None:
-        if self.prompt is None or event.character is None:
+        if self.prompt is None or event.character is None or not event.is_printable:
+            return
+        if self.is_guarded:
+            event.stop()
+            self._was_left = True
+            self.post_message(self.Left(event.character))
             return
         answer = choice_of(self.prompt, event.character.lower())
         if answer:
             event.stop()
             self._answer(answer)
 
+    @property
+    def is_guarded(self) -> bool:
+        """Return whether keys still belong to the editor."""
+        return time.monotonic() - self._taken_at < _GUARD_S
+
     def action_leave(self) -> None:
+        self._was_left = True
         self.post_message(self.Left())
 
     def _answer(self, answer: str) -> None:
@@ -127,7 +156,7 @@ def _hint_of(prompt: OpenPrompt, *, focused: bool) -> str:
     if focused:
         return f"A {key}, or arrow keys and Enter; Tab: back to the editor"
     other = "or type /approve or /deny" if prompt.approval else "or type an answer below"
-    return f"Tab, then a {key}; {other}"
+    return f"Tab: answer with a {key}; {other}"
 
 
 def choice_of(prompt: OpenPrompt, key: str) -> str:

@@ -1,12 +1,15 @@
-"""Side bar: background processes of the session."""
+"""Side bar: background processes of the session. Enter shows the output of one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
-from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
 
 from hermes.tui.widgets.plain_text import duration, one_line
 
@@ -14,40 +17,95 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+_MAX_SHOWN = 30
 
 
-class SideBar(VerticalScroll, can_focus=False):
+class SideBar(Vertical):
     DEFAULT_CSS = """
-    SideBar { width: 34; background: $surface; padding: 0 1; display: none; scrollbar-size-vertical: 1; }
+    SideBar { width: 34; height: 1fr; background: $surface; padding: 0 1; display: none; }
     SideBar.open { display: block; }
+    SideBar.whole { width: 1fr; }
+    SideBar > .title { height: auto; text-style: bold; margin: 0 0 1 0; }
+    SideBar > OptionList {
+        height: 1fr; border: none; background: $surface; padding: 0; scrollbar-size-vertical: 1;
+    }
+    SideBar > .hint { height: auto; color: $text-muted; }
+    SideBar > OptionList:blur > .option-list--option-highlighted { background: $surface; color: $foreground; }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "end the process")]
+
+    class Opened(Message):
+        """The person wants to see a process."""
+
+        def __init__(self, process: Mapping[str, Any]) -> None:
+            super().__init__()
+            self.process = process
+
+    class EndWanted(Opened):
+        """The person wants to end a process."""
 
     def __init__(self) -> None:
         super().__init__(id="side")
-        self._text = Static(markup=False)
+        self._given: Sequence[Mapping[str, Any]] | None = None
+        self._shown: list[Mapping[str, Any]] = []
+        self._list = OptionList(markup=False, compact=True)
+        self._hint = Static(classes="hint", markup=False)
 
     def compose(self) -> ComposeResult:
-        yield self._text
+        yield Static("Background processes", classes="title", markup=False)
+        yield self._list
+        yield self._hint
 
     def show(self, processes: Sequence[Mapping[str, Any]]) -> None:
-        self._text.update(process_text(processes))
+        if processes is self._given:
+            return
+        chosen, self._given = self.chosen, processes
+        self._shown = ordered(processes)
+        self._list.clear_options()
+        self._list.add_options(Option(process_text(each), id=str(each["id"])) for each in self._shown)
+        ids = [each["id"] for each in self._shown]
+        if ids:
+            self._list.highlighted = ids.index(chosen["id"]) if chosen is not None and chosen["id"] in ids else 0
+        self._hint.update("Ctrl-B: choose one" if ids else "none")
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._shown
+
+    @property
+    def chosen(self) -> Mapping[str, Any] | None:
+        at = self._list.highlighted
+        return self._shown[at] if at is not None and at < len(self._shown) else None
+
+    def focus_list(self) -> None:
+        if self._shown:
+            self._list.focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.Opened(self._shown[event.option_index]))
+
+    def action_end(self) -> None:
+        if self.chosen is not None:
+            self.post_message(self.EndWanted(self.chosen))
 
 
-def process_text(processes: Sequence[Mapping[str, Any]]) -> Text:
-    """Return the processes as text, running ones first."""
-    shown = Text("Background processes\n", style="bold")
-    ordered = sorted(processes, key=lambda each: (not each["running"], -float(each["started_at"])))
-    for each in ordered[:30]:
-        sign, style = ("●", "green") if each["running"] else ("○", "dim")
-        shown.append(f"\n{sign} ", style)
-        shown.append(one_line(str(each["command"]), 60), "not bold")
-        shown.append(f"\n  {_state(each)}", "dim not bold")
-    if not processes:
-        shown.append("\nnone", "dim not bold")
+def ordered(processes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the processes to show: running ones first, then the newest."""
+    return sorted(processes, key=lambda each: (not each["running"], -float(each["started_at"])))[:_MAX_SHOWN]
+
+
+def process_text(process: Mapping[str, Any]) -> Text:
+    sign, style = ("●", "green") if process["running"] else ("○", "dim")
+    shown = Text(f"{sign} ", style)
+    shown.append(one_line(str(process["command"]), 60), "not dim")
+    shown.append(f"\n  {process_state(process)}", "dim")
     return shown
 
 
-def _state(process: Mapping[str, Any]) -> str:
+def process_state(process: Mapping[str, Any]) -> str:
     age = duration(float(process["age_s"]))
     if process["running"]:
         ports = ", ".join(map(str, process.get("ports") or ()))
