@@ -17,7 +17,7 @@ KEYS: Final = (
     ("Ctrl-R", "find a session: by title, id or any word in it"),
     ("Ctrl-G", "write the message in $EDITOR"),
     ("Ctrl-O", "unfold or fold all tool calls; Enter or a click folds one"),
-    ("Ctrl-B", "show or hide background processes"),
+    ("Ctrl-B", "background processes: choose one, Enter shows its output, x ends it after a yes; again: close"),
     ("Ctrl-T", "next theme"),
     ("PageUp, PageDown, mouse wheel", "scroll; the end of the conversation is followed again from there"),
     ("Shift-Tab", "move back through tool calls"),
@@ -27,6 +27,11 @@ KEYS: Final = (
 LOCAL_COMMANDS: Final = (
     {"name": "quit", "aliases": ["exit", "q"], "help": "Exit; the session is kept", "choices": []},
     {"name": "theme", "aliases": [], "help": "Choose a theme", "choices": []},
-    {"name": "copy", "aliases": [], "help": "Copy the last answer", "choices": []},
+    {
+        "name": "copy",
+        "aliases": [],
+        "help": "Copy the last answer, or a code block of it: /copy code 1",
+        "choices": ["code"],
+    },
     {"name": "keys", "aliases": [], "help": "Show keys and commands", "choices": []},
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 _MAX_SHOWN = 30
+_HINT = "Ctrl-B here, Enter: output, x: end"
 
 
 class SideBar(Vertical):
@@ -68,7 +69,7 @@ class SideBar(Vertical):
         ids = [each["id"] for each in self._shown]
         if ids:
             self._list.highlighted = ids.index(chosen["id"]) if chosen is not None and chosen["id"] in ids else 0
-        self._hint.update("Ctrl-B: choose one" if ids else "none")
+        self._hint.update(_HINT if ids else "none")
 
     @property
     def is_empty(self) -> bool:
@@ -110,4 +111,6 @@ def process_state(process: Mapping[str, Any]) -> str:
     if process["running"]:
         ports = ", ".join(map(str, process.get("ports") or ()))
         return f"{process['id']}, {age}" + (f", port {ports}" if ports else "")
-    return f"{process['id']}, exit {process['exit_code']}, {age}"
+    code = process.get("exit_code")
+    end = str(process.get("reason") or "ended") if code is None else f"exit {code}"
+    return f"{process['id']}, {end}, {age}"
