@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 _MAX_SHOWN = 30
-_HINT = "Ctrl-B here, Enter: output, x: end"
+_HINT = "Ctrl-B, Enter: output, x: end"
 
 
 class SideBar(Vertical):
