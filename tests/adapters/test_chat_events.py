@@ -187,7 +187,6 @@ async def test_plain_answer_contains_the_question_and_leaves_the_turn_open(
     assert body["hermes"]["pending"] == {
         "kind": "approval",
         "call_id": "c1",
-        "summary": "rm",
         "question": "rm -rf x",
         "choices": ["once", "deny"],
         "session_id": S,
