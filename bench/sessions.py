@@ -44,6 +44,7 @@ async def _measure() -> dict[str, float]:
         resets=cast("Any", SimpleNamespace(due=never_due)),
         was_reset=cast("Any", None),
         deliver=lambda _: None,
+        start_children=lambda _: None,
     )
     gc.collect()
     tracemalloc.start()

@@ -47,6 +47,7 @@ from hermes.actors.session.session_mail import (
 )
 from hermes.actors.session.session_registry import SessionRegistry
 from hermes.domain.cause.cause import InterruptionCause
+from hermes.domain.child.child import ChildDuty
 from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.directory.eviction import SteadyClock, evictable
 from hermes.domain.errors import HermesError, UnknownSessionError
@@ -55,7 +56,7 @@ from hermes.domain.operations import ForgetSeen
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.process.process_record import Heartbeat
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
-from hermes.domain.session.opening import no_open_session, open_session
+from hermes.domain.session.opening import may_open, no_open_session, open_session
 from hermes.domain.session.protocol import AnnounceStop, Begin, Recover
 from hermes.domain.session.state import Session, is_pending
 from hermes.domain.session.transaction import restorations
@@ -91,6 +92,7 @@ class SessionDirectory(LoopActor):
         resets: ResetRules,
         was_reset: AfterReset,
         deliver: Callable[[Sequence[OutboxMessage]], None],
+        start_children: Callable[[Sequence[ChildDuty]], None],
         heads: dict[SessionId, Session],
     ) -> None:
         super().__init__()
@@ -117,6 +119,7 @@ class SessionDirectory(LoopActor):
             resets=resets,
             was_reset=was_reset,
             deliver=deliver,
+            start_children=start_children,
             heads=heads,
         )
 
@@ -266,10 +269,10 @@ class SessionDirectory(LoopActor):
                 if post.reply is not None:
                     post.reply.settle(head)
         elif isinstance(post.event, Submission | Begin) and (head is None or head.phase in CLOSED_PHASES):
-            if post.event.source.automatic:
-                fail(post, no_open_session(post.address, head))
-            else:
+            if may_open(post.event, head):
                 self._start_fresh(post, head)
+            else:
+                fail(post, no_open_session(post.address, head))
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
         else:
@@ -308,7 +311,7 @@ class SessionDirectory(LoopActor):
         opening = open_session(
             fresh_id=self._identity.session(now),
             address=post.address,
-            source=post.event.source,
+            event=post.event,
             parent=parent,
             epoch=self._journal.epoch,
             now=now,

@@ -22,6 +22,7 @@ from hermes.agent.picture_refusals import PictureRefusals
 from hermes.agent.tool_call_parser import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
 from hermes.agent.tool_step import Folders
 from hermes.domain.access.role import Role
+from hermes.domain.child.child import is_spent, only_tools
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import Notice, ReasoningDelta, TextDelta, TextReset
 from hermes.domain.ids import SessionId, TurnId
@@ -95,7 +96,7 @@ class ModelStep:
         retried: Callable[[RetryReport], None] = lambda _: None,
     ) -> ModelReport:
         """Ask the model and report its answer. Text is appended to `said` as it arrives."""
-        if problem := self._ledger.problem(job.spent, guest=_guest(job)):
+        if problem := self._ledger.problem(job.spent, guest=_guest(job)) or _spent_by_child(job):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
         workshop = await self._workshop()
         folder = self._folders.path(job.root, job.role)
@@ -106,7 +107,9 @@ class ModelStep:
         chain = models.chain_for(choice)
         chosen, wanted_name = _chosen(choice, chain)
         client = client_tools(job.options)
-        tools = client.offered(workshop.toolbox.schemas(job.platform, job.role), first=not job.replies)
+        tools = client.offered(
+            workshop.toolbox.schemas(job.platform, job.role, only_tools(job.assignment)), first=not job.replies
+        )
         request = self._request(job, prompt, tools, wanted_name)
         size_bytes = request.size_bytes + len(request.tools)
         first = self._moved.get(job.turn, chosen)
@@ -205,6 +208,7 @@ class ModelStep:
             folder=folder,
             media=self._folders.media(job.media_scope),
             role=job.role,
+            only=only_tools(job.assignment),
         )
         tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
         cut = reply.done.finish_reason == "length"
@@ -308,6 +312,12 @@ def _chosen(choice: ModelChoice, chain: Sequence[Model]) -> tuple[int, str]:
 def _guest(job: ModelJob) -> str:
     """Return the guest whose own budget counts; empty if there is none."""
     return (job.by or job.session) if job.role is Role.GUEST else ""
+
+
+def _spent_by_child(job: ModelJob) -> str:
+    """Return why a child session may make no further model call; empty if it may."""
+    spent = job.assignment is not None and is_spent(job.assignment, job.spent)
+    return "this child session has used up its budget" if spent else ""
 
 
 def _system(text: str) -> EncodedMessage:

@@ -13,6 +13,7 @@ from datetime import date
 from hermes.agent.context_files import ContextFile
 from hermes.config.platforms import PLATFORMS
 from hermes.domain.access.api_key import surface_of
+from hermes.domain.child.child import Purpose
 from hermes.domain.text.fence import fenced
 from hermes.domain.values import dataclass
 
@@ -67,6 +68,10 @@ _SURFACES: Mapping[str, str] = {
     "cli": "Your text is shown in a terminal. Prefer plain text and short lines; markdown has light styling.",
     "webhook": "An event started you, not a person. Do not ask questions: decide, do it, and report the result.",
     "cron": "A schedule started you, not a person. Do not ask questions: decide, do it, and report the result.",
+    Purpose.REVIEW: (
+        "You work in the background, after a conversation, and no person reads what you write. Do not ask questions: "
+        "decide, do it, and end with one short sentence."
+    ),
     **{name: entry.hint for name, entry in PLATFORMS.items()},
 }
 # strftime would use the locale's names.

@@ -138,6 +138,7 @@ class ToolStep:
             permitted=job.permitted,
             role=job.role,
             by=job.by,
+            only=job.only,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

@@ -48,6 +48,7 @@ from hermes.ports.given import Clock, IdSource
 from hermes.ports.processes import ProcessHost
 from hermes.ports.storage import Journal
 from hermes.ports.supervision import RestartPolicy
+from hermes.services.children.child_service import ChildService
 from hermes.services.event_hub import EventHub
 from hermes.services.home import HomeService
 from hermes.services.notices import NoticeService
@@ -144,6 +145,7 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
             platforms=names, pairing=pairing, homes=homes, outbox=outbox, clock=clock, sessions=sessions
         ),
         notices=notices,
+        child_sessions=ChildService(sessions=sessions, journal=journal, hub=ports.hub, deliver=deliver),
         notice_sender=NoticeSender(sessions.submit, notices.announce),
         after_reset=AfterReset(
             journal=journal, end_process=partial(processes.end, why=RESET), tell=partial(_tell_left, homes)
@@ -168,6 +170,7 @@ class ActorSystem:
     notices: NoticeService
     notice_sender: NoticeSender
     after_reset: AfterReset
+    child_sessions: ChildService
     root: ActorRef[RootActor] | None = None
     _boot_loop: bool = False
 
@@ -219,6 +222,7 @@ class ActorSystem:
     async def close(self) -> None:
         """Cancel what services do in the background. Called when the actors have ended."""
         await self.after_reset.close()
+        await self.child_sessions.close()
         await self.notice_sender.close()
 
     # ------------------------------------------------------------ settings
@@ -236,6 +240,8 @@ class ActorSystem:
         """Continue the work that earlier boots left open."""
         self.settings = replace(self.settings, directory=replace(self.settings.directory, take_up=True))
         self._configure_directory()
+        if not self._boot_loop:
+            self.child_sessions.take_up()
 
     def hold(self, *, boot_loop: bool) -> None:
         """In a boot loop, interrupted turns wait for a message, whatever is configured."""
@@ -282,6 +288,7 @@ class ActorSystem:
                 resets=self.rules,
                 was_reset=self.after_reset,
                 deliver=self.deliver,
+                start_children=self.child_sessions.start,
                 heads=self.heads.restart(),
                 **named,
             )

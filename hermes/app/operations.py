@@ -29,7 +29,7 @@ from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
-from hermes.ports.metrics import DaemonFigures, LiveSample
+from hermes.ports.metrics import ChildFigures, DaemonFigures, LiveSample
 from hermes.ports.operations import Operations
 from hermes.ports.processes import Processes
 from hermes.ports.storage import Engine, Transaction
@@ -62,6 +62,7 @@ class DaemonOperations(Operations):
         turn_meter: TurnMeter,
         loop_lag: LoopLag,
         processes: Processes,
+        child_figures: Callable[[], ChildFigures],
         clock: Clock,
         check_config: Callable[[], object],
         model_health: Callable[[], Mapping[str, Any]] = dict,
@@ -83,6 +84,7 @@ class DaemonOperations(Operations):
         self._turn_meter = turn_meter
         self._loop_lag = loop_lag
         self._processes = processes
+        self._child_figures = child_figures
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -200,6 +202,7 @@ class DaemonOperations(Operations):
             uptime_s=self._clock() - self._started_at,
             ready=not self._not_ready,
             version=__version__,
+            children=self._child_figures(),
         )
 
     def ready(self) -> str:

@@ -190,6 +190,7 @@ def _operations(
         turn_meter=turn_meter,
         loop_lag=loop_lag,
         processes=system.processes,
+        child_figures=system.child_sessions.figures,
         clock=system.ports.clock,
         check_config=partial(preflight, base.home, base.environ),
         sandbox=sandbox.status,

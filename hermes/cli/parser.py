@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
+CHILDREN = "also child sessions, which another session or the daemon started"
 ANY_ID = "id of the session or of a predecessor, or its first characters; - is the last active session"
 # Completion of a session id in each shell, in shtab's format.
 SESSION_COMPLETION = {

@@ -247,12 +247,13 @@ def stored(home: Home) -> Iterator[Reader]:
         yield cast("Reader", reader)  # a Reader without `stats`
 
 
-def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:
-    """Yield sessions, the last active first."""
+def recent(records: Records, limit: int, *, children: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield sessions, the last active first. `children`: also those that other sessions started."""
     after, left = None, limit
     while left and (page := records.page(min(_PAGE, left), after)):
-        yield from page
-        after, left = page[-1]["id"], left - len(page)
+        shown = [session for session in page if children or not session.get("child")]
+        yield from shown
+        after, left = page[-1]["id"], left - len(shown)
 
 
 def resolve_named(records: Records, given: str) -> str:
@@ -281,7 +282,9 @@ def resolve_id(records: Records, given: str) -> str:
         return _last(records)
     if _WHOLE_ID.fullmatch(given) or _is_known(records, given):
         return given
-    found = [session["id"] for session in recent(records, _MAX_SEARCHED) if _begins(session["id"], given)]
+    found = [
+        session["id"] for session in recent(records, _MAX_SEARCHED, children=True) if _begins(session["id"], given)
+    ]
     return only_match(found, given) or given  # the daemon refuses an unknown id
 
 

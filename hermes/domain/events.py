@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
+    from hermes.domain.child.child import ChildEnd, Purpose
     from hermes.domain.ids import SessionId, TurnId
     from hermes.domain.session.state import Phase
     from hermes.domain.turn.tool_call import CallOutcome, ClientCall
@@ -187,6 +188,16 @@ class ProcessEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildEnded:
+    """A child session has ended, and its end has been reported."""
+
+    session: SessionId | None  # its parent; None: the daemon
+    child: SessionId
+    purpose: Purpose
+    end: ChildEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActorFailed:
     name: str
     problem: str
@@ -212,6 +223,7 @@ Event: TypeAlias = (
     | PhaseChanged
     | ProcessStarted
     | ProcessEnded
+    | ChildEnded
     | ActorFailed
 )
 CallEvent: TypeAlias = CallBegan | CallEnded | CallAsked | CallAnswered

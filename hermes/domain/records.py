@@ -16,6 +16,7 @@ from hermes.domain.cause.cause import (
     InterruptionCause,
     SuspendCause,
 )
+from hermes.domain.child.child import Assignment, Purpose
 from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.session.state import Preferences, Turn
@@ -37,6 +38,7 @@ class SessionStarted:
     source: Source
     reason: str
     parent: SessionId | None = None
+    assignment: Assignment | None = None  # of a child session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +330,9 @@ class ContextCarried:
     instructions: EncodedMessage = EncodedMessage(b"")  # of the client
     handed: tuple[Call, ...] = ()  # calls of the last message that the client runs
     posted: tuple[str, ...] = ()  # posts that the model has not seen
+    unreviewed_turns: int = 0
+    unreviewed_calls: int = 0
+    assignment: Assignment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,6 +360,21 @@ class Posted:
     place: Place
     text: str
     shown: str  # the text for the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildStarted:
+    """A child session is to be started. The duty to start it is stored in the same transaction."""
+
+    at: float
+    turn: TurnId  # that caused it
+    child: SessionId
+    key: str
+    purpose: Purpose
+    topics: tuple[str, ...] = ()
+    by: str = ""  # person of the turn: platform and user
+    name: str = ""
+    role: Role | None = None
 
 
 Record: TypeAlias = (
@@ -388,6 +408,7 @@ Record: TypeAlias = (
     | AuthorityDropped
     | HandedOver
     | Posted
+    | ChildStarted
 )
 
 

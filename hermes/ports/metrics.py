@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Final
 
+from hermes.domain.child.child import ChildEnd, Purpose
 from hermes.domain.read.live import LiveSession
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
@@ -40,6 +42,15 @@ class TurnFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildFigures:
+    """Child sessions. The last field counts since the start of the daemon."""
+
+    working: int = 0
+    waiting: int = 0
+    ended: Mapping[tuple[Purpose, ChildEnd], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonFigures:
     """Everything that a scrape shows."""
 
@@ -62,6 +73,7 @@ class DaemonFigures:
     uptime_s: float
     ready: bool
     version: str
+    children: ChildFigures = ChildFigures()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

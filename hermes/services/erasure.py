@@ -1,4 +1,4 @@
-"""Erasure of a whole conversation: a session with its ancestors and descendants.
+"""Erasure of a whole conversation: a session with its ancestors, descendants and child sessions.
 
 First all sessions end, then they are erased. A session that was resumed or written to in between ends again before it
 is erased, so no work ever runs for an erased session.
@@ -13,10 +13,22 @@ from hermes.domain.errors import SequenceConflictError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Erase
 from hermes.domain.read.lineage import find_family, find_head
+from hermes.domain.read.reader import Reader
+from hermes.domain.records import ChildStarted
 from hermes.domain.session.state import Phase
 from hermes.ports.storage import Journal
 
 _SessionCallback = Callable[[SessionId], Awaitable[None]]
+
+
+def _with_children(reader: Reader, family: tuple[SessionId, ...]) -> tuple[SessionId, ...]:
+    """Return the sessions and the child sessions that they started, which hold parts of their messages."""
+    found = list(family)
+    for session in found:  # a child's own children are appended meanwhile
+        records = (entry.record for entry in reader.log(session))
+        children = (record.child for record in records if isinstance(record, ChildStarted))
+        found += [child for child in children if child not in found and find_head(reader, child) is not None]
+    return tuple(found)
 
 
 class Erasure:
@@ -45,7 +57,7 @@ class Erasure:
                 self._ended.append(member)
 
     async def _family(self, session: SessionId) -> tuple[SessionId, ...]:
-        return await self._journal.fetch(lambda reader: find_family(reader, session))
+        return await self._journal.fetch(lambda reader: _with_children(reader, find_family(reader, session)))
 
     async def _erase_ended(self, session: SessionId) -> bool:
         """Erase a session. Returns False if it continues or was written to meanwhile."""

@@ -101,7 +101,8 @@ class TitleService:
 
 def _needs_title(head: Session) -> bool:
     least = API_TURNS if head.platform == _API else 1
-    return not head.preferences.title and head.parent is None and least <= head.turns <= TURNS
+    is_first = head.parent is None and head.assignment is None
+    return not head.preferences.title and is_first and least <= head.turns <= TURNS
 
 
 def cleaned(text: str) -> str:

@@ -20,6 +20,7 @@ from zlib import crc32
 import msgpack
 
 from hermes.domain.change import Change
+from hermes.domain.child.child import Assignment, ChildLink
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.operations import Tally
@@ -60,6 +61,8 @@ STORED: Final = frozenset(
         Failure,
         Source,
         ChatContext,
+        Assignment,
+        ChildLink,
         Seen,
         DeadLetter,
         Tally,

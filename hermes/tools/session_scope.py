@@ -1,4 +1,7 @@
-"""Session search limited to what a conversation may see: search everything, then filter by permission."""
+"""Session search limited to what a conversation may see: search everything, then filter by permission.
+
+Child sessions are left out: they repeat what is in the conversation of their parent.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ class Scope:
         return {
             each
             for each, head in heads.items()
-            if here is not None and may_be_told_in(here, head, self._role, self._by)
+            if here is not None and head.assignment is None and may_be_told_in(here, head, self._role, self._by)
         }
 
 

@@ -39,6 +39,7 @@ class ToolContext:
     role: Role = Role.OWNER  # of the person whose turn this is
     permitted: frozenset[str] = frozenset()  # approved rules, for this call or as standing grants
     by: str = ""  # that person as platform and user; empty: several people
+    only: tuple[str, ...] | None = None  # names of the only tools of a child session; None: no such limit
     progress: Callable[[str], None] = lambda _: None  # shows progress to the person; call it on the event loop only
 
     @property

@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
 from loguru import logger
 
@@ -28,6 +28,7 @@ DEFAULT = "default"  # entry for platforms without their own
 GUEST = "guest"  # entry that limits guests on every platform
 PROCESS = "process"  # toolset that named API keys never get
 _ALLOWED = Gate()
+Only: TypeAlias = tuple[str, ...] | None  # names of the only tools of a child session; None: no such limit
 _PROBLEM_CHARS = 300  # of an unexpected error, for the model
 
 
@@ -61,34 +62,34 @@ class Toolbox:
         self._limits = limits
         self._redact = redact
         self._missing = {tool.name: why for tool in tools if (why := tool.available())}
-        self._schemas: dict[tuple[str, bool, bool], bytes] = {}
+        self._schemas: dict[tuple[str, bool, bool, Only], bytes] = {}
         for setting, names in [*toolsets.items(), ("disabled", disabled)]:
             self._check_known(setting, names)
 
-    def names(self, platform: str, role: Role = Role.OWNER) -> tuple[str, ...]:
-        return tuple(name for name in self._tools if self.get(name, platform, role))
+    def names(self, platform: str, role: Role = Role.OWNER, only: Only = None) -> tuple[str, ...]:
+        return tuple(name for name in self._tools if self.get(name, platform, role, only))
 
-    def offered(self, platform: str, role: Role = Role.OWNER) -> frozenset[str]:
+    def offered(self, platform: str, role: Role = Role.OWNER, only: Only = None) -> frozenset[str]:
         """Return the names of the tools and of their toolsets."""
-        names = self.names(platform, role)
+        names = self.names(platform, role, only)
         return frozenset(names) | {self._tools[name].toolset for name in names}
 
-    def schemas(self, platform: str, role: Role = Role.OWNER) -> bytes:
+    def schemas(self, platform: str, role: Role = Role.OWNER, only: Only = None) -> bytes:
         """Return the `tools` of a model request: a JSON array, with the same bytes each time."""
-        key = (platform, role is Role.GUEST, role.approves)
+        key = (platform, role is Role.GUEST, role.approves, only)
         if key not in self._schemas:
-            tools = [_function(self._tools[name]) for name in self.names(platform, role)]
+            tools = [_function(self._tools[name]) for name in self.names(platform, role, only)]
             self._schemas[key] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
         return self._schemas[key]
 
-    def get(self, name: str, platform: str, role: Role = Role.OWNER) -> Tool | None:
-        tool = self._tools.get(name)
+    def get(self, name: str, platform: str, role: Role = Role.OWNER, only: Only = None) -> Tool | None:
+        tool = self._tools.get(name) if only is None or name in only else None
         return tool if tool and name not in self._missing and self._enabled(tool, platform, role) else None
 
     def propose(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
         """Check a call and ask its gate, without running it. Gates read the disk: call this in a thread."""
         proposal = self.check(name, arguments_json, context)
-        tool = self.get(name, context.platform, context.role)
+        tool = self._get(name, context)
         if proposal.problem or tool is None or tool.decide is None:
             return proposal
         try:
@@ -98,9 +99,9 @@ class Toolbox:
 
     def check(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
         """Check a call's arguments only, without asking its gate."""
-        tool = self.get(name, context.platform, context.role)
+        tool = self._get(name, context)
         if tool is None:
-            return Proposal(arguments={}, problem=self._absence(name, context.platform, context.role))
+            return Proposal(arguments={}, problem=self._absence(name, context))
         try:
             arguments = check_arguments(tool.parameters, _decoded(arguments_json))
         except ArgumentError as error:
@@ -111,9 +112,9 @@ class Toolbox:
 
     async def run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Run a proposed and allowed call. Errors are returned as a result with `ok=False`."""
-        tool = self.get(name, context.platform, context.role)
+        tool = self._get(name, context)
         if tool is None:  # the settings changed since the proposal
-            return ToolResult(text=self._absence(name, context.platform, context.role), ok=False)
+            return ToolResult(text=self._absence(name, context), ok=False)
         try:
             result = await tool.run(context, **arguments)
         except ToolError as error:
@@ -135,7 +136,7 @@ class Toolbox:
         if context.role.approves:
             return ""
         for parameter, needed in tool.requires:
-            if arguments.get(parameter) and not self.get(needed, context.platform, context.role):
+            if arguments.get(parameter) and not self._get(needed, context):
                 return f"{parameter} needs the tool {needed}, which this person may not use. Omit {parameter}."
         return ""
 
@@ -150,10 +151,14 @@ class Toolbox:
             return False
         return bool(names & enabled) and not names & self._disabled
 
-    def _absence(self, name: str, platform: str, role: Role) -> str:
+    def _get(self, name: str, context: ToolContext) -> Tool | None:
+        return self.get(name, context.platform, context.role, context.only)
+
+    def _absence(self, name: str, context: ToolContext) -> str:
+        role = context.role
         if why := self._missing.get(name):
             return f"The tool {name} is not available on this machine: {why}."
-        known = self.names(platform, role)
+        known = self.names(context.platform, role, context.only)
         if not role.approves and name in self._tools and self._unprotected & {name, self._tools[name].toolset}:
             return f"The tool {name} is for the owner and admins only, because this machine has no working sandbox."
         if name in self._tools:

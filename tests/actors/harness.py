@@ -14,6 +14,7 @@ from hermes.actors.kernel.actor import live_actors
 from hermes.actors.process.process_registry import ProcessRegistry
 from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.app.actor_system import DELIVERY, DIRECTORY, PROCESSES, RESETS, Ports, assemble
+from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.process.process import Handle
 from hermes.domain.process.process_record import Heartbeat, ProcessRecord, ProcessView
@@ -28,7 +29,7 @@ from hermes.domain.turn.turn_failure import Failure
 from hermes.domain.turn.usage import Usage
 from hermes.ports.given import Clock
 from tests.actors.talk import assistant, result, user
-from tests.support.actor_system import counting_ids, make_ports, make_settings, start_actors
+from tests.support.actor_system import DIRECTORY_SETTINGS, counting_ids, make_ports, make_settings, start_actors
 from tests.support.chat_platform import ToyPlatform
 from tests.support.journals import LoopJournal
 from tests.support.waiting import until
@@ -223,7 +224,9 @@ class FakeHost:
 
 
 class SessionHarness:
-    def __init__(self, journal: LoopJournal, settings: ResetSettings, now: float) -> None:
+    def __init__(
+        self, journal: LoopJournal, settings: ResetSettings, now: float, directory: DirectorySettings
+    ) -> None:
         self.now = now
         self.set_by = 0.0  # how far the clock was set since the beginning
         self.frozen_s = 0.0  # how long the daemon was
@@ -235,7 +238,7 @@ class SessionHarness:
         self.platform = ToyPlatform()
         self.journal = journal
         self.agent = FakeAgent()
-        self.system = assemble(self._ports(), make_settings(resets=settings))
+        self.system = assemble(self._ports(), make_settings(resets=settings, directory=directory))
         self.hub = self.system.ports.hub
         self.rules, self.after_reset, self.desk = self.system.rules, self.system.after_reset, self.system.sessions
 
@@ -354,8 +357,9 @@ async def world(
     *,
     children: Collection[str] = (DIRECTORY,),
     now: float = 1000.0,
+    directory: DirectorySettings = DIRECTORY_SETTINGS,
 ) -> AsyncIterator[SessionHarness]:
-    here = SessionHarness(journal or LoopJournal(), resets or ResetSettings(), now)
+    here = SessionHarness(journal or LoopJournal(), resets or ResetSettings(), now, directory)
     without = {DELIVERY, DIRECTORY, PROCESSES, RESETS} - {*children}
     await start_actors(here.system, here.agent, without=without, memory_bytes=lambda: here.memory)
     try:

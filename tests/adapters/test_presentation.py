@@ -59,6 +59,7 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
             "stop": "",
             "by": "",
         },
+        "child": None,
     }
 
 
@@ -87,7 +88,15 @@ def test_every_event_has_its_public_name() -> None:
     names = {presentation.event_name(kind.__new__(kind)) for kind in typing.get_args(events.Event)}
     turn = {"turn_accepted", "turn_began", "text_delta", "text_reset", "turn_answered", "turn_gave_up", "steered"}
     call = {"call_began", "call_progress", "call_ended", "call_asked", "call_answered", "reasoning_delta"}
-    others = {"session_moved", "notice", "phase_changed", "process_started", "process_ended", "actor_failed"}
+    others = {
+        "session_moved",
+        "notice",
+        "phase_changed",
+        "process_started",
+        "process_ended",
+        "actor_failed",
+        "child_ended",
+    }
     assert names == turn | call | others
 
 

@@ -43,7 +43,7 @@ from tests.storage.samples import NOW, head, message
 KINDS = get_args(Record)
 FEW = settings(max_examples=30, deadline=None)
 ORDER = {
-    "SessionStarted": "at key source reason parent",
+    "SessionStarted": "at key source reason parent assignment",
     "MessageReceived": "at turn messages source options steer inbound chain results",
     "Amended": "at turn messages replaces inbound role",
     "TurnStarted": "at turn attempt note",
@@ -72,10 +72,12 @@ ORDER = {
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
         "summary_usage summary_model place origins starts instructions handed posted"
+        " unreviewed_turns unreviewed_calls assignment"
     ),
     "AuthorityDropped": "at reason",
     "HandedOver": "at handover",
     "Posted": "at id place text shown",
+    "ChildStarted": "at turn child key purpose topics by name role",
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
@@ -83,9 +85,10 @@ ORDER = {
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
         "compression_failed_tokens resume_cause interruption instructed handed handover posted"
+        " unreviewed_turns unreviewed_calls children assignment"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
-    " chain said results handing handing_message handing_model",
+    " chain said results handing handing_message handing_model automatic",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
     " whole_file cut",
     "Gate": "verdict reason rules once findings subjects",
@@ -101,6 +104,8 @@ ORDER = {
         "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
         "exit_code signal reason detail output_bytes told role"
     ),
+    "Assignment": "purpose key parent turn tools model max_steps max_tokens max_usd",
+    "ChildLink": "session purpose",
     "Place": "platform chat thread message",
     "Handover": "key place reason origin origin_key replaced",
     "OutboxMessage": (
@@ -111,11 +116,12 @@ ORDER = {
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
 }
 CODES = {  # a value that is stored once must stay readable; the empty one means that none was stored
-    "EndCause": ",asked,compression,taken_back,reset",
+    "EndCause": ",asked,compression,taken_back,reset,done",
     "InterruptionCause": ",crash,actor_crash,shutdown,restart,suspended",
     "HoldCause": ",configured,crashes",
     "SuspendCause": ",asked,interruptions,imported",
     "StopCause": ",asked,new_message,session_ended,session_deleted",
+    "Purpose": "review",
     "MessageOrigin": ",person,process,note",
     "ChangeAuthor": "person,agent,review,file,system",
     "ChangeAction": (

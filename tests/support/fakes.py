@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hermes.domain.access.role import Role
+from hermes.domain.child.child import ChildEnd, Purpose
 from hermes.domain.errors import AlreadySeenError, BadInputError, HermesError, UnknownSessionError
 from hermes.domain.events import (
     Event,
@@ -37,7 +38,15 @@ from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.submission import Receipt, Seen, Submission
 from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.turn.usage import Usage
-from hermes.ports.metrics import LAG_BOUNDS_S, TURN_BOUNDS_S, DaemonFigures, Distribution, LiveSample, TurnFigures
+from hermes.ports.metrics import (
+    LAG_BOUNDS_S,
+    TURN_BOUNDS_S,
+    ChildFigures,
+    DaemonFigures,
+    Distribution,
+    LiveSample,
+    TurnFigures,
+)
 
 NOW = 1_800_000_000.0
 
@@ -461,6 +470,7 @@ class FakeOperations:
             uptime_s=60.0,
             ready=True,
             version="0",
+            children=ChildFigures(working=1, ended={(Purpose.REVIEW, ChildEnd.DONE): 2}),
         )
 
     async def live(self, query: LiveQuery) -> LiveSample:

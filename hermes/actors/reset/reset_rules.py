@@ -89,7 +89,7 @@ class ResetRules:
 
     def due(self, session: Session, now: float) -> float | None:
         """Return when to check the session for a reset. None: never, or its next record says when."""
-        if session.phase != Phase.IDLE or is_pending(session):
+        if session.phase != Phase.IDLE or is_pending(session) or session.assignment is not None:
             return None
         decision = self._decide(session, (), now)
         if not isinstance(decision, Keep):

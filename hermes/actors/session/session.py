@@ -194,6 +194,8 @@ class SessionActor(JournaledActor[Post, Step]):
             self._services.tell_directory(Granted(rules=frozenset(step.granted)))
         if step.outbox:
             self._services.deliver(step.outbox)
+        if step.children:
+            self._services.start_children(step.children)
 
     def on_created(self) -> None:
         self._services.tell_directory(Born(session=self._session.id))

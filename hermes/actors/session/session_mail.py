@@ -8,6 +8,7 @@ from dataclasses import field
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.reset.after_reset import AfterReset
 from hermes.actors.reset.reset_rules import ResetRules
+from hermes.domain.child.child import ChildDuty
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
 from hermes.domain.outbox_message import OutboxMessage
@@ -126,4 +127,5 @@ class SessionServices:
     resets: ResetRules
     was_reset: AfterReset
     deliver: Callable[[Sequence[OutboxMessage]], None]  # takes outbox messages that are on disk
+    start_children: Callable[[Sequence[ChildDuty]], None]  # starts those whose duties are on disk
     heads: dict[SessionId, Session] = field(default_factory=dict)  # of the sessions in memory, as on disk

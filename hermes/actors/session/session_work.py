@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from hermes.domain.access.permission import grants_for, is_unasked
+from hermes.domain.child.child import only_tools
 from hermes.domain.media.scope import scope_of
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.session.jobs import ModelJob, Report, SummaryJob, ToolJob
@@ -92,6 +93,7 @@ def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) ->
         by=session.turn.by,
         instructions=transcript.instructions,
         chat=f"{session.place.platform}:{session.place.chat}" if session.place is not None else "",
+        assignment=session.assignment,
     )
 
 
@@ -115,6 +117,7 @@ def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, gran
         unasked=is_unasked(role, yolo=session.preferences.yolo),
         role=role,
         by=turn.by if turn is not None and not turn.several else "",
+        only=only_tools(session.assignment),
     )
 
 

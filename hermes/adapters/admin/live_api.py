@@ -22,6 +22,7 @@ class LiveFields(Fields):
     find: Annotated[str, Meta(max_length=200)] = ""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
     busy: Flag = "0"
+    children: Flag = "0"
 
 
 class LiveApi:
@@ -29,13 +30,19 @@ class LiveApi:
         self._service = service
 
     def table(self) -> list[tuple[web.RouteDef, str]]:
-        about = "A sample for a live view; ?sort=state|age|mail|tokens|cost|active, ?find=WORDS, ?limit=N, ?busy=1"
+        about = "A sample; ?sort=state|age|mail|tokens|cost|active, ?find=WORDS, ?limit=N, ?busy=1, ?children=1"
         return [(web.get("/live", self.live), about)]
 
     async def live(self, request: web.Request) -> web.Response:
         service = self._service
         wish = parameter.query(request, LiveFields)
-        query = LiveQuery(sort=wish.sort, find=wish.find, limit=wish.limit, is_busy=parameter.is_set(wish.busy))
+        query = LiveQuery(
+            sort=wish.sort,
+            find=wish.find,
+            limit=wish.limit,
+            is_busy=parameter.is_set(wish.busy),
+            children=parameter.is_set(wish.children),
+        )
         sample = await service.operations.live(query)
         now = service.clock()
         running = [view for view in service.processes.views() if view.ended_at is None]

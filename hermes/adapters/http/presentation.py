@@ -57,7 +57,15 @@ def session(session: Session) -> JsonObject:
         "usage": plain(session.usage),
         "context_tokens": session.context_tokens,
         "last_failure": plain(shown_failure(session.last_failure)) if session.last_failure else None,
+        "child": child(session),
     }
+
+
+def child(session: Session) -> JsonObject | None:
+    """Return who started a child session, and why; None for every other session."""
+    if (assignment := session.assignment) is None:
+        return None
+    return {"purpose": assignment.purpose.value, "parent": assignment.parent, "turn_id": assignment.turn}
 
 
 def view(view: SessionView) -> JsonObject:
@@ -88,6 +96,7 @@ def running(session: Session, preview: str) -> JsonObject:
         "since": session.since,
         "turn_id": session.turn.id if session.turn else None,
         "queued": len(session.queue),
+        "child": child(session),
     }
 
 

@@ -95,6 +95,8 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
         ("hermes_journal_waiting", "Transactions that wait for a commit", figures.waiting_writes),
         ("hermes_store_bytes", "Size of the store on disk", figures.store_bytes),
         ("hermes_processes_running", "Background processes", figures.processes),
+        ("hermes_child_sessions_working", "Child sessions that work", figures.children.working),
+        ("hermes_child_sessions_waiting", "Child sessions that wait for others", figures.children.waiting),
         ("hermes_http_connections", "Open connections of the API", connections),
     )
     for name, about, value in gauges:
@@ -103,6 +105,10 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
     for kind, depth in sorted(figures.mailbox.items()):
         mailbox.add_metric([kind], depth)
     yield mailbox
+    children = CounterMetricFamily("hermes_child_sessions", "Ended child sessions", labels=["purpose", "end"])
+    for (purpose, end), number in sorted(figures.children.ended.items()):
+        children.add_metric([purpose, end], number)
+    yield children
     yield _histogram("hermes_loop_lag_seconds", "Delay of a timer on the event loop", figures.loop_lag_s)
     yield CounterMetricFamily("hermes_transactions", "Stored transactions", figures.transactions)
     yield SummaryMetricFamily(

@@ -45,6 +45,7 @@ class SessionListQuery(Fields):
     until: Time | UnsetType = UNSET
     total: Flag = "0"
     preview: Flag = "0"
+    children: Flag = "0"
 
 
 class SessionQuery(Fields):
@@ -147,6 +148,7 @@ def _filter_in(asked: SessionListQuery) -> session_list.SessionFilter:
         person=asked.person,
         since=None if isinstance(asked.since, UnsetType) else asked.since,
         until=None if isinstance(asked.until, UnsetType) else asked.until,
+        children=is_set(asked.children),
     )
 
 

@@ -28,6 +28,7 @@ from hermes.config.platforms import PLATFORMS
 from hermes.config.prompt_trust import TrustedPrompts
 from hermes.config.settings import Config
 from hermes.domain.access.prompt_file import DIGEST_CHARS, digest_of
+from hermes.domain.child.child import only_tools
 from hermes.domain.errors import HermesError
 from hermes.domain.session.jobs import ModelJob
 from hermes.domain.source import ChatContext
@@ -272,7 +273,7 @@ def prompt_builder(
 
     def skill_index(job: ModelJob) -> str:
         tools = toolbox.offered(job.platform, job.role)
-        if "skill_view" not in tools:
+        if "skill_view" not in toolbox.names(job.platform, job.role, only_tools(job.assignment)):
             return ""
         try:
             return library.index(tools)
@@ -286,14 +287,15 @@ def prompt_builder(
         most = config.agent.context_file_max_chars
         company = job.company or ChatContext()
         project = project_file(job, cwd, most) if config.agent.context_files else None
-        tools = frozenset(toolbox.names(job.platform, job.role))
+        child = job.assignment
+        tools = frozenset(toolbox.names(job.platform, job.role, only_tools(child)))
         return build_prompt(
             PromptFacts(
                 today=now.date(),
                 zone=now.tzname() or "local time",
                 soul=read_soul(home.data_dir, chars_most=most),
                 tools=tools,
-                platform=job.platform,
+                platform=job.platform if child is None else str(child.purpose),
                 personality=overlay(job.preferences.personality or config.agent.personality) or "",
                 skills=skill_index(job),
                 files=(project,) if project is not None else (),

@@ -10,7 +10,7 @@ from hermes.cli.answered import reads_records
 from hermes.cli.commands.control import declare_delete
 from hermes.cli.commands.session_upkeep import add_subcommands
 from hermes.cli.output import ago, count, moment, one_line, print_table, print_text, printable, shortened
-from hermes.cli.parser import Commands, add_session, positive, whole
+from hermes.cli.parser import CHILDREN, Commands, add_session, positive, whole
 from hermes.cli.upkeep.exchange import declare_export
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def add_commands(commands: Commands) -> None:
     for parser in (sessions, listed):
         _add_limit(parser, f"how many to list (default: {_SESSIONS})")
         parser.add_argument("--waiting", action="store_true", help="only sessions that wait for a person's answer")
+        parser.add_argument("--children", action="store_true", help=CHILDREN)
     for each in (actions, commands):
         declare_show(each)
     add_subcommands(actions)
@@ -85,7 +86,7 @@ def list_sessions(args: argparse.Namespace, records: Records) -> Answer:
     from hermes.cli.session_lookup import recent
 
     limit, only_waiting = args.limit or _SESSIONS, getattr(args, "waiting", False)
-    sessions = _waiting(records, limit) if only_waiting else list(recent(records, limit))
+    sessions = _waiting(records, limit) if only_waiting else list(recent(records, limit, children=args.children))
     if sessions:
         return {"sessions": sessions}, lambda: _print_sessions(records, sessions, only_waiting=only_waiting)
     none = (

@@ -43,6 +43,7 @@ class DaemonSource(LiveSource):
                 find=wish.find or None,
                 limit=wish.limit,
                 busy=1 if wish.is_busy else None,
+                children=1 if wish.children else None,
             )
         except AdminError as error:
             if error.is_unknown_address:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.answered import show
 from hermes.cli.output import duration, one_line, print_table, print_text, shortened
-from hermes.cli.parser import positive
+from hermes.cli.parser import CHILDREN, positive
 
 if TYPE_CHECKING:
     import argparse
@@ -50,6 +50,7 @@ def add_commands(commands: Commands) -> None:
         metavar="PROCESS",
         help="explain the state of these background processes",
     )
+    ps.add_argument("--children", action="store_true", help=CHILDREN)
     ps.add_argument("--limit", type=positive, metavar="N", help="how many to list (default: 50 sessions, else all)")
 
 
@@ -71,7 +72,8 @@ def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _list_running(args: argparse.Namespace, client: AdminClient) -> int:
     found = client.get("/running")
-    sessions, processes = found["sessions"][: args.limit], found["processes"][: args.limit]
+    open_work = [session for session in found["sessions"] if args.children or not session.get("child")]
+    sessions, processes = open_work[: args.limit], found["processes"][: args.limit]
     return show(args, {"sessions": sessions, "processes": processes}, lambda: _print_running(sessions, processes))
 
 

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import print_json, print_table, print_text
-from hermes.cli.parser import positive, seconds
+from hermes.cli.parser import CHILDREN, positive, seconds
 from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def add_commands(commands: Commands) -> None:
     top.add_argument("--sort", choices=_SORTS, default="state", help="order of sessions (default: state)")
     top.add_argument("--filter", default="", metavar="WORDS", help="only rows with these words")
     top.add_argument("--busy", action="store_true", help="only sessions with open work")
+    top.add_argument("--children", action="store_true", help=CHILDREN)
     top.add_argument("--limit", type=positive, default=_LISTED, metavar="N", help=f"sessions (default: {_LISTED})")
     top.add_argument(
         "--every",
@@ -60,7 +61,7 @@ def _top(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     client = connect(environ)
     client.info()  # explains a daemon that does not run or hangs
     source = DaemonSource(client)
-    wish = SampleWish(sort=args.sort, find=args.filter, is_busy=args.busy, limit=args.limit)
+    wish = SampleWish(sort=args.sort, find=args.filter, is_busy=args.busy, children=args.children, limit=args.limit)
     if args.json:
         print_json(source.raw(wish))
     elif args.once or not _is_terminal(environ):

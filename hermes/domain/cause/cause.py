@@ -13,6 +13,7 @@ class EndCause(StrEnum):
     COMPRESSION = "compression"  # the conversation goes on from a summary
     TAKEN_BACK = "taken_back"  # the conversation goes on from before its beginning
     RESET = "reset"
+    DONE = "done"  # a child session, after its work
 
 
 class InterruptionCause(StrEnum):

@@ -60,6 +60,14 @@ def _ways(session: Session, asked: Question) -> str:
 def _places(session: Session) -> list[str]:
     """Return where the conversation came from, what came to its chat, and where it went."""
     lines = [] if session.parent is None else [f"It continues {session.parent}."]
+    if (assignment := session.assignment) is not None:
+        cause = f" after turn {assignment.turn}" if assignment.turn else ""
+        tools = ", ".join(assignment.tools) or "none"
+        lines.append(f"It is a child session of {assignment.parent or 'the daemon'} ({assignment.purpose}){cause}.")
+        lines.append(f"It works alone and asks nobody. Its tools: {tools}.")
+    if session.children:
+        links = ", ".join(f"{link.session} ({link.purpose})" for link in session.children)
+        lines.append(f"Child sessions that it started last: {links}.")
     if (moved := session.handover) is not None:
         origin = "a terminal or an API client" if moved.origin is None else moved.origin.words
         lines.append(f"It was handed over from {origin} to {moved.place.words}: {moved.reason}. Both lead to it.")

@@ -35,6 +35,7 @@ class LiveQuery:
     find: str = ""  # words; all of them must occur
     limit: int = 100
     is_busy: bool = False  # only sessions with open work
+    children: bool = False  # child sessions too
 
 
 _RANKS = (Phase.WAITING, Phase.RUNNING, Phase.RESUME_PENDING, Phase.SUSPENDED)
@@ -46,7 +47,9 @@ def ranked(sessions: Iterable[LiveSession], query: LiveQuery, now: float) -> tup
     matching = [
         each
         for each in sessions
-        if (not query.is_busy or _rank(each.session) < len(_RANKS)) and (not words or _has(each.session, words))
+        if (query.children or each.session.assignment is None)
+        and (not query.is_busy or _rank(each.session) < len(_RANKS))
+        and (not words or _has(each.session, words))
     ]
     return heapq.nsmallest(query.limit, matching, key=lambda each: _place(each, query.sort, now)), len(matching)
 

@@ -11,6 +11,7 @@ from hermes.domain.records import (
     Answered,
     Asked,
     BadRecord,
+    ChildStarted,
     CompressionFailed,
     CompressionStarted,
     Continued,
@@ -54,6 +55,7 @@ class TimelineKind(StrEnum):
     ENDED = "session ended"
     RESET_BLOCKED = "reset delayed"
     CONTINUED = "continued elsewhere"
+    CHILD = "child session started"
     PREFERRED = "preference changed"
     UNDONE = "turns undone"
     COMPRESSING = "compression started"
@@ -134,6 +136,8 @@ def _of_session(record: Record) -> tuple[TimelineKind, str] | None:
             return TimelineKind.PREFERRED, reason
         case Continued(successor=successor, reason=reason):
             return TimelineKind.CONTINUED, f"in {successor}: {reason}"
+        case ChildStarted(purpose=purpose, child=child):
+            return TimelineKind.CHILD, f"{purpose}: {child}"
         case Undone(turns=turns):
             return TimelineKind.UNDONE, str(turns)
     kind = _REASONED.get(type(record))

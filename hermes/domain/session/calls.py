@@ -48,7 +48,7 @@ def advance(before: Step, now: float, limits: TurnLimits) -> Step:
         call = next((call for call in turn.calls if call.state is not CallState.STARTED), None)
         if call is None or call.state is CallState.ASKED:
             return before
-        if refusal := _refusal(call):
+        if refusal := _refusal(call, before.session, limits):
             before = close(before, call, *refusal, now)
         elif _must_ask(call, before.session, limits):
             return before if started else _ask(before, call, now, limits)
@@ -71,11 +71,13 @@ def _fits_beside(call: Call, started: list[Call], limits: TurnLimits) -> bool:
     return call.parallel and all(other.parallel for other in started) and len(started) < limits.max_parallel
 
 
-def _refusal(call: Call) -> tuple[CallOutcome, str] | None:
+def _refusal(call: Call, session: Session, limits: TurnLimits) -> tuple[CallOutcome, str] | None:
     if call.problem:
         return CallOutcome.ERROR, call.problem
     if call.gate.verdict is Verdict.BLOCK:
         return CallOutcome.DENIED, note.blocked(call.gate.reason)
+    if session.assignment is not None and _must_ask(call, session, limits):
+        return CallOutcome.DENIED, note.NOBODY_TO_ASK
     return None
 
 

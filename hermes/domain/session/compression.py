@@ -141,6 +141,9 @@ def summarised(session: Session, event: Summarised, now: float, _limits: TurnLim
         starts=event.starts,
         instructions=event.instructions,
         posted=session.posted,
+        unreviewed_turns=session.unreviewed_turns,
+        unreviewed_calls=session.unreviewed_calls,
+        assignment=session.assignment,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None

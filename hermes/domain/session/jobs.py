@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
+from hermes.domain.child.child import Assignment
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.state import Preferences
 from hermes.domain.source import ChatContext
@@ -41,6 +42,7 @@ class ModelJob:
     by: str = ""  # the same person: platform and user
     instructions: EncodedMessage = EncodedMessage(b"")  # of the client
     chat: str = ""  # PLATFORM:CHAT; empty: it is in no chat
+    assignment: Assignment | None = None  # of a child session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ class ToolJob:
     unasked: bool = False  # the person wants no questions at all
     role: Role = Role.OWNER  # of the person whose turn this is
     by: str = ""  # the same person: platform and user; empty: messages of several people are in the turn
+    only: tuple[str, ...] | None = None  # names of the only tools that may run; None: all that the person has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from hermes.domain.child import review
+from hermes.domain.child.child import steps
+from hermes.domain.child.end import end_when_done
 from hermes.domain.session import acceptance, calls, compression, lifecycle, model_call, recovery, turn_stop
 from hermes.domain.session.jobs import ModelReport, RetryReport, ToolReport
 from hermes.domain.session.protocol import (
@@ -65,8 +68,11 @@ def step(
     `stopping` is set while the daemon stops; `due`: returns when to check a session for a reset.
     """
     if stopping is not None:
-        return complete(session, _decide_in_a_stop(session, event, now, limits, stopping), now, due)
-    return complete(session, _decide(session, event, now, limits), now, due)
+        decided = _decide_in_a_stop(session, event, now, limits, stopping)
+    else:
+        decided = _decide(session, event, now, limits)
+    followed = review.when_due(session, end_when_done(decided, now), now, limits.review)
+    return complete(session, followed, now, due)
 
 
 def _decide(session: Session, event: Event, now: float, limits: TurnLimits) -> Step:
@@ -98,7 +104,7 @@ def open_work(session: Session, limits: TurnLimits = _LIMITS) -> tuple[Task, ...
     if turn.calls:
         started = (call.id for call in turn.calls if call.state is CallState.STARTED)
         return tuple(ToolCallWork(turn=turn.id, attempt=turn.attempt, call=call) for call in started)
-    last = turn.replies >= limits.max_replies
+    last = turn.replies >= steps(session.assignment, limits.max_replies)
     return (ModelCallWork(turn=turn.id, attempt=turn.attempt, replies=turn.replies, last=last),)
 
 

@@ -27,6 +27,8 @@ _CAUSES: Final[Mapping[InterruptionCause | StopCause, str]] = {
 }
 DENIED = "Not run: the user denied this call. Do not try it in another form. Ask what to do instead."
 
+NOBODY_TO_ASK = "Not run: it needs a person, and nobody reads this session. Finish without it."
+
 
 def note(*sentences: str) -> str:
     return f"{NOTE_MARK} {' '.join(sentences)}]"

@@ -1,18 +1,22 @@
 """Opening of sessions: under a new address, or after a session that takes no more messages. Pure.
 
-Only a person opens one. An automatic message, for example the end of a process, is refused without a session.
+Only a person opens one, or the start of a child session. Another automatic message, for example the end of a process,
+is refused without a session.
 """
 
 from __future__ import annotations
 
+from hermes.domain.child.child import Assignment, child_key
 from hermes.domain.errors import HermesError, SessionClosedError, SessionParkedError, UnknownSessionError
 from hermes.domain.ids import Epoch, SessionId, SessionKey
 from hermes.domain.operations import Append
 from hermes.domain.read.lineage import Address
 from hermes.domain.records import Continued, SessionStarted
 from hermes.domain.session.fold.state_fold import begin, evolve
+from hermes.domain.session.protocol import Begin
 from hermes.domain.session.state import Phase, Session, is_pending
 from hermes.domain.source import Source
+from hermes.domain.turn.submission import Submission
 from hermes.domain.values import dataclass
 
 
@@ -25,10 +29,20 @@ class Opening:
 
 
 def open_session(
-    *, fresh_id: SessionId, address: Address, source: Source, parent: Session | None, epoch: Epoch, now: float
+    *,
+    fresh_id: SessionId,
+    address: Address,
+    event: Submission | Begin,
+    parent: Session | None,
+    epoch: Epoch,
+    now: float,
 ) -> Opening:
+    source = event.source
     if parent is None:
         session = address.session or fresh_id
+        if (assignment := _assignment(event)) is not None:
+            started = _child_started(assignment, session, source, now)
+            return Opening(session=begin(session, started), started=started, alongside=(), notice="")
         key = address.key or SessionKey(f"agent:main:{source.platform}:dm:{session}")
         started = SessionStarted(at=now, key=key, source=source, reason="first message")
         return Opening(session=begin(session, started), started=started, alongside=(), notice="")
@@ -39,6 +53,20 @@ def open_session(
     started = SessionStarted(at=now, key=key, source=source, reason=reason, parent=parent.id)
     link = _link(parent, Continued(at=now, successor=fresh_id, reason=reason), epoch)
     return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
+
+
+def may_open(event: Submission | Begin, head: Session | None) -> bool:
+    """Return whether the event may open a session: a person's, or one that starts a child which does not exist."""
+    return not event.source.automatic or (head is None and _assignment(event) is not None)
+
+
+def _assignment(event: Submission | Begin) -> Assignment | None:
+    return event.assignment if isinstance(event, Submission) else None
+
+
+def _child_started(assignment: Assignment, session: SessionId, source: Source, now: float) -> SessionStarted:
+    key, reason = child_key(assignment, session), f"{assignment.purpose} for {assignment.parent or 'the daemon'}"
+    return SessionStarted(at=now, key=key, source=source, reason=reason, assignment=assignment)
 
 
 def no_open_session(address: Address, head: Session | None) -> HermesError:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from hermes.domain.access.role import Role
 from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause
+from hermes.domain.child.child import ChildDuty
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
@@ -24,6 +25,14 @@ from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewTerms:
+    """When a conversation is reviewed; 0: never."""
+
+    turns: int = 0  # of the person, since the last review for the memory
+    calls: int = 0  # of tools, since a skill was used or the last review for skills
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLimits:
     max_queue: int = 32
     max_replies: int = 90  # of the model within one turn
@@ -32,6 +41,7 @@ class TurnLimits:
     granted: frozenset[str] = frozenset()  # rules that are allowed in every session
     admins: frozenset[tuple[str, str]] = frozenset()  # platform and user
     approvers: tuple[Place, ...] = ()  # where the owner and the admins are asked for approval
+    review: ReviewTerms = ReviewTerms()
 
 
 # ---------------------------------------------------------------- events
@@ -364,3 +374,4 @@ class Step:
     usage: Sequence[Tally] = ()
     granted: tuple[str, ...] = ()  # rules that are allowed in every session from now on
     due: float | None = None  # as in Append
+    children: tuple[ChildDuty, ...] = ()  # child sessions to start

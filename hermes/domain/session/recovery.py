@@ -25,6 +25,8 @@ SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
 
 
 def recover(session: Session, event: Recover, now: float, limits: TurnLimits) -> Step:
+    if session.assignment is not None and event.hold is HoldCause.CONFIGURED:  # no person would continue it
+        event = replace(event, hold=HoldCause.NONE)
     called_off = interruption_reason(event.cause)
     before = compression.called_off(Step(session=session), called_off, CompressionEnd.INTERRUPTED, now)
     turn = session.turn

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from hermes.domain.access.role import Role
 from hermes.domain.cause.cause import CompressionCause, EndCause, InterruptionCause
 from hermes.domain.cause.legacy_reason import legacy_interruption
+from hermes.domain.child.child import Assignment, ChildLink
 from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.source import ChatContext, Handover, Place
@@ -68,6 +69,7 @@ class Turn:
     handing: tuple[Call, ...] = ()  # calls that the client runs once the others have their outcome
     handing_message: EncodedMessage = EncodedMessage(b"")  # the model's message with those calls
     handing_model: str = ""
+    automatic: bool = False  # no person wrote its message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,10 @@ class Session:
     handed: tuple[Call, ...] = ()  # calls of the last answer that the client runs
     handover: Handover | None = None  # the last one
     posted: tuple[str, ...] = ()  # texts for the model that were posted into the chat since the last turn began
+    unreviewed_turns: int = 0  # of its person, finished since the last review
+    unreviewed_calls: int = 0  # of tools, since a skill was used or the last review
+    children: tuple[ChildLink, ...] = ()  # the last child sessions that it started
+    assignment: Assignment | None = None  # of a child session
 
 
 def instructions_hash(message: EncodedMessage) -> bytes:

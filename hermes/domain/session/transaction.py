@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.grants import facts_of, granted_by
+from hermes.domain.child.duty import duties_of
 from hermes.domain.history.history_key import located_by
 from hermes.domain.ids import Epoch, Seq
-from hermes.domain.operations import Append, Enqueue, Operation, Restore, See, SetDue
+from hermes.domain.operations import Append, Enqueue, Operation, PutFact, Restore, See, SetDue
 from hermes.domain.outbox import outgoing_of
 from hermes.domain.session.protocol import Step, SuccessorSession
 from hermes.domain.session.state import Session, is_pending
@@ -40,6 +41,7 @@ def complete(before: Session, step: Step, now: float, due: Due) -> Step:
         located=(*step.located, *located_by(before, step.records, step.session, now)),
         due=due(step.session, now),
         child=child,
+        children=duties_of(before, step.records),
     )
 
 
@@ -70,6 +72,7 @@ def operations_of(step: Step, epoch: Epoch) -> list[Operation]:
         operations.append(_first_append(child, epoch))
     operations += step.usage
     operations += facts_of(step.granted)
+    operations += [PutFact(name=duty.fact, value=duty.encoded()) for duty in step.children]
     operations += [Enqueue(outgoing=message) for message in step.outbox if message.final]
     return operations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from hermes.domain.child.child import Assignment
 from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.source import Source
@@ -57,6 +58,7 @@ class Submission:
     replies: bool = False  # it follows the open question in its client's history: other words than an answer deny
     results: tuple[str, ...] = ()  # calls whose results are the first of `messages`; the client ran them
     retries: bool = False  # the last turn failed and is tried again, without a new message
+    assignment: Assignment | None = None  # it starts a child session, which must not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

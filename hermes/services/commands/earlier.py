@@ -88,8 +88,9 @@ async def _own(context: CommandContext, most: int) -> list[Session]:
 
 
 def _is_listable(session: Session, caller: CommandCaller) -> bool:
-    """Exclude empty sessions, and compressed ones, which are reached through their last successor."""
-    return caller.may_take(session) and session.messages > 0 and not was_compressed(session)
+    """Exclude empty sessions, child sessions, and compressed ones, which are reached through their last successor."""
+    is_own = session.assignment is None and session.messages > 0
+    return is_own and caller.may_take(session) and not was_compressed(session)
 
 
 # ---------------------------------------------------------------- lookup by number, id or title

@@ -16,6 +16,7 @@ class SampleWish:
     sort: str = "state"
     find: str = ""
     is_busy: bool = False
+    children: bool = False  # child sessions too
     limit: int = 200
 
 

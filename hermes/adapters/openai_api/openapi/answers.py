@@ -71,6 +71,14 @@ class LastFailure(TypedDict):
     status: NotRequired[Count]
 
 
+class ChildJson(TypedDict):
+    """Origin of a child session."""
+
+    purpose: str
+    parent: SessionIdText | None
+    turn_id: str | None
+
+
 class SessionJson(TypedDict):
     id: SessionIdText
     key: str
@@ -93,6 +101,7 @@ class SessionJson(TypedDict):
     usage: TokensAndCost
     context_tokens: Count
     last_failure: LastFailure | None
+    child: ChildJson | None
 
 
 class SessionAfter(TypedDict):

@@ -30,10 +30,12 @@ class SessionFilter:
     person: str = ""
     since: float | None = None  # last activity
     until: float | None = None
+    children: bool = False  # child sessions too
 
     def admits(self, session: Session) -> bool:
         return (
-            self.platform in ("", session.platform)
+            (self.children or session.assignment is None)
+            and self.platform in ("", session.platform)
             and self.phase in (None, session.phase)
             and self.title.casefold() in session.preferences.title.casefold()
             and self.person in ("", session.owner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hermes.domain.access.question import FOR_THE_SESSION
+from hermes.domain.child.review_topic import SKILL_TOOLS
 from hermes.domain.history.message_chain import MAX_SAID, joined, text_and_calls
 from hermes.domain.records import Answered, Asked, ModelReplied, ToolFinished, ToolStarted
 from hermes.domain.session.state import Phase, Session, Turn
@@ -51,7 +52,10 @@ def tool_finished(session: Session, record: ToolFinished) -> Session:
     calls = session.turn.calls if session.turn else ()
     left = tuple(call for call in calls if call.id != record.call)
     handed = tuple(call for call in session.handed if call.id != record.call)
-    return replace(with_calls(session, left), messages=session.messages + 1, handed=handed)
+    unreviewed = 0 if record.name in SKILL_TOOLS else session.unreviewed_calls + 1
+    return replace(
+        with_calls(session, left), messages=session.messages + 1, handed=handed, unreviewed_calls=unreviewed
+    )
 
 
 def asked(session: Session, record: Asked) -> Session:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from hermes.domain.cause.cause import EndCause, InterruptionCause
 from hermes.domain.cause.legacy_reason import compression_cause
+from hermes.domain.child.child import MAX_LINKS, ChildLink
+from hermes.domain.child.review_topic import ReviewTopic
 from hermes.domain.ids import Seq, SessionId, SessionKey
 from hermes.domain.records import (
     Amended,
@@ -14,6 +16,7 @@ from hermes.domain.records import (
     Asked,
     AuthorityDropped,
     BadRecord,
+    ChildStarted,
     CompressionFailed,
     CompressionStarted,
     ContextCarried,
@@ -67,6 +70,8 @@ def begin(session: SessionId, started: SessionStarted) -> Session:
         owner=started.source.user,
         place=started.source.place,
         company=started.source.company,
+        assignment=started.assignment,
+        preferences=Preferences(model=started.assignment.model if started.assignment else ""),
     )
 
 
@@ -185,6 +190,9 @@ def _carried(session: Session, record: ContextCarried) -> Session:
         instructed=instructions_hash(record.instructions),
         handed=record.handed,
         posted=record.posted,
+        unreviewed_turns=record.unreviewed_turns,
+        unreviewed_calls=record.unreviewed_calls,
+        assignment=record.assignment,
     )
 
 
@@ -194,6 +202,17 @@ def _handed_over(session: Session, record: HandedOver) -> Session:
 
 def _posted(session: Session, record: Posted) -> Session:
     return replace(session, posted=(*session.posted, record.shown)[-MAX_POSTED:])
+
+
+def _child_started(session: Session, record: ChildStarted) -> Session:
+    """Remember the child. The topics of a review start their counts again."""
+    link = ChildLink(session=record.child, purpose=record.purpose)
+    return replace(
+        session,
+        children=(*session.children, link)[-MAX_LINKS:],
+        unreviewed_turns=0 if ReviewTopic.MEMORY in record.topics else session.unreviewed_turns,
+        unreviewed_calls=0 if ReviewTopic.SKILLS in record.topics else session.unreviewed_calls,
+    )
 
 
 def _without_authority(session: Session, _record: AuthorityDropped) -> Session:
@@ -232,6 +251,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     AuthorityDropped: _without_authority,
     HandedOver: _handed_over,
     Posted: _posted,
+    ChildStarted: _child_started,
 }
 
 

@@ -52,6 +52,7 @@ def waiting_turn(record: MessageReceived, place: Place | None) -> Turn:
         name=source.name,
         chain=record.chain,
         results=record.results,
+        automatic=source.automatic,
     )
 
 
@@ -91,9 +92,12 @@ def merged(session: Session, record: Merged) -> Session:
 
 
 def turn_finished(session: Session, record: TurnFinished) -> Session:
+    turn = session.turn
+    counts = turn is not None and not turn.automatic and not record.handed
     ended = _without(
         session,
         record.turn,
+        unreviewed_turns=session.unreviewed_turns + counts,
         turns=session.turns + 1,
         messages=session.messages + 1,
         usage=session.usage + record.usage,

@@ -1,0 +1,199 @@
+"""Child service: starts child sessions from their duties, and reports their end.
+
+A duty is a fact, stored with what caused it. It names the id of its child, so starting it twice starts one session.
+It is deleted in the transaction that stores the report. A daemon that is killed in between leaves it to the next one
+(`take_up`), which waits for the same child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+from weakref import WeakValueDictionary
+
+from loguru import logger
+
+from hermes.actors.commit import store
+from hermes.domain.child.child import PREFIX, ChildDuty, ChildEnd, Purpose, decode_duty
+from hermes.domain.errors import HermesError
+from hermes.domain.events import ChildEnded, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.operations import Enqueue, PutFact
+from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.read.reader import Reader
+from hermes.domain.turn.submission import Submission
+from hermes.ports.children import ChildPurpose
+from hermes.ports.hub import Hub, Subscription
+from hermes.ports.metrics import ChildFigures
+from hermes.ports.storage import Journal
+from hermes.services.sessions import SessionService
+from hermes.system.crash_point import reach
+
+AT_ONCE: Final = 2  # children of all sessions that work at the same time
+RETRY_S: Final = 30.0  # after an error of the store or the directory
+LOOK_S: Final = 60.0  # between two looks at the journal, should an event be missed
+
+
+class ChildService:
+    def __init__(
+        self,
+        *,
+        sessions: SessionService,
+        journal: Journal,
+        hub: Hub,
+        deliver: Callable[[Sequence[OutboxMessage]], None],
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self._sessions = sessions
+        self._journal = journal
+        self._hub = hub
+        self._deliver = deliver
+        self._purposes: dict[Purpose, ChildPurpose] = {}
+        self._slots = asyncio.Semaphore(at_once)
+        self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._working = 0
+        self._ended: Counter[tuple[Purpose, ChildEnd]] = Counter()
+        self._closed = False
+
+    def register(self, purpose: Purpose, methods: ChildPurpose) -> None:
+        self._purposes[purpose] = methods
+
+    def figures(self) -> ChildFigures:
+        waiting = len(self._tasks) - self._working
+        return ChildFigures(working=self._working, waiting=waiting, ended=dict(self._ended))
+
+    # ------------------------------------------------------------ duties
+
+    async def request(self, duty: ChildDuty) -> None:
+        """Start a child session that no session's step caused. The same duty again starts no other one."""
+        await store(self._journal, (PutFact(name=duty.fact, value=duty.encoded()),))
+        self.start((duty,))
+
+    def start(self, duties: Sequence[ChildDuty]) -> None:
+        """Start children whose duties are on disk."""
+        for duty in duties:
+            if duty.key not in self._tasks and not self._closed:
+                task = asyncio.create_task(self._fulfil(duty), name=f"child session {duty.child}")
+                self._tasks[duty.key] = task
+                task.add_done_callback(partial(self._forget, duty.key))
+
+    def _forget(self, key: str, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(key, None)
+
+    def take_up(self) -> None:
+        """Start what an earlier daemon left to do."""
+        self._journal.read(_read_duties, self._on_duties)
+
+    def _on_duties(self, found: list[ChildDuty] | None, error: HermesError | None) -> None:
+        if error is not None:
+            logger.warning("children: could not read the duties of an earlier daemon: {}", error)
+        self.start(found or ())
+
+    async def close(self) -> None:
+        """Stop waiting for children. Their sessions, and the next daemon, continue."""
+        self._closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ------------------------------------------------------------ one child
+
+    async def _fulfil(self, duty: ChildDuty) -> None:
+        """Start the child, wait for its end and report it. Errors of the store are waited out."""
+        methods = self._purposes.get(duty.purpose)
+        if methods is None:
+            logger.warning("children: {} is left to do, nothing here is made for it", duty.fact)
+            return
+        while not await self._try(duty, methods):  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(RETRY_S)
+
+    async def _try(self, duty: ChildDuty, methods: ChildPurpose) -> bool:
+        lane = self._lanes.setdefault(duty.lane, asyncio.Lock())
+        async with lane, self._slots:
+            self._working += 1
+            try:
+                await self._carry_out(duty, methods)
+            except HermesError as error:
+                logger.warning("children: {} is tried again: {}", duty.fact, error)
+                return False
+            finally:
+                self._working -= 1
+        return True
+
+    async def _carry_out(self, duty: ChildDuty, methods: ChildPurpose) -> None:
+        reach("child: about to start")
+        if not await self._is_started(duty) and not await self._start(duty, methods):
+            await self._end(duty, ChildEnd.SKIPPED, ())
+            return
+        reach("child: started")
+        outcome = await self._outcome(duty)
+        reach("child: about to report")
+        end = ChildEnd.DONE if isinstance(outcome, TurnAnswered) else ChildEnd.FAILED
+        await self._end(duty, end, await methods.report(duty, outcome))
+        reach("child: reported")
+
+    async def _is_started(self, duty: ChildDuty) -> bool:
+        return duty.child in await self._sessions.heads([duty.child])
+
+    async def _start(self, duty: ChildDuty, methods: ChildPurpose) -> bool:
+        """Start the session. Returns False if there is nothing to do."""
+        plan = await methods.plan(duty)
+        if plan is None:
+            return False
+        await self._sessions.submit(
+            Submission(
+                turn=duty.first_turn,
+                messages=(plan.message,),
+                source=duty.source,
+                session=duty.child,
+                assignment=plan.assignment,
+            )
+        )
+        logger.info("session {}: child {} started, {}", duty.parent or "-", duty.child, duty.purpose)
+        return True
+
+    async def _outcome(self, duty: ChildDuty) -> TurnOutcome:
+        """Return the outcome of the child's turn, when there is one."""
+        feed = self._hub.subscribe(turn=duty.first_turn, text=False)
+        try:
+            while (outcome := await self._sessions.outcome(duty.child, duty.first_turn)) is None:
+                if feed.lagged:
+                    feed = self._hub.subscribe(turn=duty.first_turn, text=False)
+                await _next_end(feed)
+            return outcome
+        finally:
+            feed.close()
+
+    async def _end(self, duty: ChildDuty, end: ChildEnd, messages: tuple[OutboxMessage, ...]) -> None:
+        """Store the report and the end of the duty in one transaction."""
+        enqueued = (Enqueue(outgoing=message) for message in messages)
+        await store(self._journal, (PutFact(name=duty.fact, value=None), *enqueued))
+        self._deliver(messages)
+        self._ended[duty.purpose, end] += 1
+        logger.info("session {}: child {} ended, {}: {}", duty.parent or "-", duty.child, duty.purpose, end)
+        self._hub.publish(ChildEnded(session=duty.parent, child=duty.child, purpose=duty.purpose, end=end))
+
+
+async def _next_end(feed: Subscription) -> None:
+    """Wait for the next end of the turn, or for a while."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            async for event in feed:
+                if isinstance(event, TurnAnswered | TurnGaveUp):
+                    return
+    except TimeoutError:
+        return
+
+
+def _read_duties(reader: Reader) -> list[ChildDuty]:
+    found = []
+    for name in reader.facts(PREFIX):
+        try:
+            found.append(decode_duty(name, reader.fact(name) or b""))
+        except ValueError as error:
+            logger.error("children: {}", error)
+    return found
