@@ -24,6 +24,7 @@ LIMITS = (
     Budget(what="turn at message 2,000: CPU / at message 20", figure="late_to_early", limit=2),
     Budget(what="hermes --version: CPU / python -c pass", figure="version_to_python", limit=4),
     Budget(what="start of the daemon: CPU / python -c pass", figure="start_to_python", limit=70),
+    Budget(what="idle memory, MB", figure="idle_mb", limit=50),
     Budget(what="awake session of 20 messages, KB", figure="awake_kb", limit=18),
     Budget(what="start: store pages per stored session, KB", figure="stored_kb", limit=0.3),
     Budget(what="start: CPU per stored session, µs", figure="stored_us", limit=10),
@@ -53,16 +54,17 @@ def _starts(folder: Path, python_s: float) -> dict[str, float]:
     cpu_empty, cpu_full = (min(each[side][0] for each in rounds) for side in (0, 1))
     pages_empty, pages_full = (min(each[side][1] for each in rounds) for side in (0, 1))
     return {
+        "idle_mb": min(empty[2] for empty, _ in rounds),
         "start_to_python": cpu_empty / python_s,
         "stored_us": (cpu_full - cpu_empty) / STORED * 1e6,
         "stored_kb": (pages_full - pages_empty) / STORED * 1024,
     }
 
 
-def _started(home: Path) -> tuple[float, float]:
-    """Return processor time, and memory that is backed by files, of a daemon that has just become ready."""
+def _started(home: Path) -> tuple[float, float, float]:
+    """Return processor time, memory backed by files, and all memory of a daemon that has just become ready."""
     with daemon(home) as hermes:
-        return cpu_s(hermes.pid), memory_mb(hermes.pid, "RssFile")
+        return cpu_s(hermes.pid), memory_mb(hermes.pid, "RssFile"), memory_mb(hermes.pid)
 
 
 def _turns(folder: Path) -> dict[str, float]:

@@ -91,3 +91,47 @@ print([name for name in ("yaml", "loguru", "platformdirs", "asyncio") if name in
     environ = {**os.environ, "HERMES_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+# What the first request, turn, chat message or document loads. Each of them takes 0.2 to 45 MB.
+NOT_IDLE = (
+    "openai", "httpx", "telegram", "slack_sdk", "textual", "jinja2", "yaml", "rich", "prometheus_client",
+    "msgspec", "frozenlist._frozenlist", "lmdb.verify",
+    "hermes.adapters.chat.intake", "hermes.adapters.openai_api.routes", "hermes.adapters.admin.routes",
+    "hermes.adapters.openai_api.openapi.operations", "hermes.adapters.otel", "hermes.app.factories.turn_environment",
+    "hermes.sandbox.network", "hermes.shell_policy", "hermes.tools.process_tool", "hermes.tools.web",
+    "hermes.web.pages",
+)  # fmt: skip
+IDLE = """
+import asyncio, json, os, sys
+from pathlib import Path
+from hermes.app.host.daemon_process import running
+from hermes.config.home import Home
+from hermes.config.loader import load_config
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
+
+async def main():
+    home = Home(data_dir=Path(sys.argv[1]), config_file=Path(sys.argv[1], "config.yaml"))
+    async with running(home, load_config(home, os.environ), os.environ, StopSwitch()) as daemon:
+        tasks = {task.get_name(): task for task in asyncio.all_tasks()}
+        await tasks["sandbox"]
+        print(json.dumps(sorted(sys.modules)))
+        await daemon.stop(StopRequest(reason="the test is over"))
+
+asyncio.run(main())
+"""
+
+
+def test_an_idle_daemon_has_not_imported_what_only_work_needs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IDLE, str(tmp_path)],
+        env={**os.environ, "HERMES_API_PORT": "0", "HERMES_LOG_FILE": "false"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    imported = json.loads(done.stdout.splitlines()[-1])
+    assert [
+        name for name in imported if name.startswith(tuple(f"{each}." for each in NOT_IDLE)) or name in NOT_IDLE
+    ] == []

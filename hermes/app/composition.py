@@ -19,10 +19,7 @@ from hermes.app.actor_system import RESETS
 from hermes.app.boot_record import banner, boot_loop_notice, log_previous_boot
 from hermes.app.daemon import Daemon
 from hermes.app.factories.agent import output_retention
-from hermes.app.factories.chat import adapter_spec, keep_homes_posted, make_watch
 from hermes.app.factories.dashboard import has_dashboard
-from hermes.app.factories.media import make_reception
-from hermes.app.factories.otel import make_exporter
 from hermes.app.foundation import Foundation, open_foundation
 from hermes.app.parts import DaemonParts, make_parts
 from hermes.app.servers import serve
@@ -31,6 +28,7 @@ from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
+from hermes.supervision.root import ChildSpec
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
 from hermes.system.crash_point import reach
@@ -80,7 +78,19 @@ async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> As
 
 
 def _start_actors(base: Foundation, parts: DaemonParts) -> None:
-    connections = [
+    parts.system.start(
+        parts.agent.runner,
+        connections=_connections(base, parts) if parts.adapters else [],
+        without=[RESETS] if base.stop.embedded else [],
+        memory_bytes=lambda: parts.operations.memory_bytes,
+    )
+
+
+def _connections(base: Foundation, parts: DaemonParts) -> list[ChildSpec]:
+    from hermes.app.factories.chat import adapter_spec  # noqa: PLC0415 - not needed without a platform
+    from hermes.app.factories.media import make_reception  # noqa: PLC0415
+
+    return [
         adapter_spec(
             adapter,
             config=base.config,
@@ -90,12 +100,6 @@ def _start_actors(base: Foundation, parts: DaemonParts) -> None:
         )
         for adapter in parts.adapters
     ]
-    parts.system.start(
-        parts.agent.runner,
-        connections=connections,
-        without=[RESETS] if base.stop.embedded else [],
-        memory_bytes=lambda: parts.operations.memory_bytes,
-    )
 
 
 # ------------------------------------------------------------ work that earlier boots left open
@@ -149,10 +153,14 @@ def _start_tasks(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) ->
     outputs = output_retention(base.config, parts.folders, system.sessions.conversation, system.processes)
     start("output retention", outputs.run())
     if base.config.otel.enabled:
+        from hermes.app.factories.otel import make_exporter  # noqa: PLC0415 - off by default
+
         start("traces", make_exporter(base.config, system).run())
     if base.config.sessions.auto_prune:
         start("session retention", parts.retention.run(base.config.sessions.retention_days * _DAY_S))
     if parts.adapters:
+        from hermes.app.factories.chat import keep_homes_posted, make_watch  # noqa: PLC0415
+
         watch = make_watch(system, parts.operations)
         back = banner(base.boot_record.boot, base.config)
         name = f"back:{base.engine.epoch}"

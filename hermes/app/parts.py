@@ -17,7 +17,7 @@ from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
 from hermes.app.factories.agent import AgentParts, folders_of, make_agent
-from hermes.app.factories.chat import make_adapters
+from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.sandbox import SandboxOpener

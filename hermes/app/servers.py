@@ -12,6 +12,7 @@ from hermes.config.trust import WorkingDirectories
 from hermes.domain.values import replace
 from hermes.services.keys import KeyService
 from hermes.services.side_completion import SideCompletion
+from hermes.system.lean_aiohttp import import_aiohttp
 
 if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer, ApiSettings
@@ -24,6 +25,7 @@ _GRACE_S = 1.0
 
 def import_servers() -> None:
     """Import the servers: aiohttp takes longer than everything else together. For a thread, while the store opens."""
+    import_aiohttp()
     import hermes.adapters.admin.server  # noqa: PLC0415
     import hermes.adapters.openai_api.server  # noqa: PLC0415
     import hermes.web.dashboard  # noqa: F401, PLC0415

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 
-import msgspec
-
 from hermes.domain.access.role import Role
 from hermes.domain.source import Place
 from hermes.domain.values import dataclass, replace
@@ -213,4 +211,8 @@ def encode(book: PairingBook) -> bytes:
 
 
 def decode(raw: bytes | None) -> PairingBook:
-    return PairingBook() if raw is None else msgspec.json.decode(raw, type=PairingBook)
+    if raw is None:
+        return PairingBook()
+    import msgspec  # noqa: PLC0415 - 1 MB that a daemon without paired people does not need
+
+    return msgspec.json.decode(raw, type=PairingBook)

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import lmdb
-from lmdb.verify import VerifyError
-from lmdb.verify import verify as walk_pages
 
 from hermes.domain.errors import (
     ForeignStoreError,
@@ -191,6 +189,9 @@ def roomy_map_size(directory: Path, configured_bytes: int) -> int:
 
 def page_problems(directory: Path) -> list[str]:
     """Return the problems of the file, found by py-lmdb's verifier, which reads it without the engine."""
+    from lmdb.verify import VerifyError  # noqa: PLC0415 - for a backup, a repair or `hermes storage verify` alone
+    from lmdb.verify import verify as walk_pages  # noqa: PLC0415
+
     try:
         problems: list[str] = walk_pages(str(directory))  # type: ignore[no-untyped-call]
     except VerifyError as error:

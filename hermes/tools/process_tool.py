@@ -10,17 +10,17 @@ Therefore calls of this tool do not run in parallel.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from loguru import logger
 
 from hermes.domain.errors import BadInputError
-from hermes.domain.process.process import Chunk
+from hermes.domain.process.process import Chunk, Handle
 from hermes.domain.process.process_record import ProcessView
 from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass, replace
-from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessOrder
+from hermes.ports.processes import BackgroundProcesses, ProcessOrder
 from hermes.processes.child import is_bash, limit_commands
 from hermes.processes.command_output import plain_text
 from hermes.processes.typed import as_read
@@ -87,9 +87,9 @@ def background_starter(
     return start
 
 
-async def serve_again(network: SandboxNetwork, processes: NetworkedProcesses) -> None:
+async def serve_again(network: SandboxNetwork, handles: Sequence[Handle]) -> None:
     """Serve the proxy for sandboxes that were started by an earlier daemon and still run."""
-    for handle in await processes.networked():
+    for handle in handles:
         await _connect(network, handle.id, handle.pid, permitted=frozenset(map(rule_for, handle.hosts)))
 
 

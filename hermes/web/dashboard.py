@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
@@ -25,20 +27,6 @@ from hermes.web.page_kit import (
     cookie_name,
     problem_response,
 )
-from hermes.web.pages.actor_page import ActorPage
-from hermes.web.pages.approval_page import ApprovalPage
-from hermes.web.pages.asset_route import AssetRoute
-from hermes.web.pages.live_stream import LiveStream
-from hermes.web.pages.log_page import LogPage
-from hermes.web.pages.login_page import LoginPage
-from hermes.web.pages.outbox_page import OutboxPage
-from hermes.web.pages.overview_page import OverviewPage
-from hermes.web.pages.process_page import ProcessPage
-from hermes.web.pages.session_action import SessionActions
-from hermes.web.pages.session_list_page import SessionListPage
-from hermes.web.pages.session_page import SessionPage
-from hermes.web.pages.setting_page import SettingPage
-from hermes.web.pages.trace_page import TracePage
 from hermes.web.template_set import TemplateSet
 
 if TYPE_CHECKING:
@@ -57,26 +45,11 @@ class Dashboard(Pages):
         self._templates = TemplateSet()
         self._service: Service | None = None
 
-    def routes(self, service: Service) -> list[web.RouteDef]:
+    def load(self, service: Service) -> Callable[[], list[web.RouteDef]]:
+        from hermes.web.page_list import page_routes  # noqa: PLC0415
+
         self._service = service
-        kit = PageKit(service, self._parts, self._templates)
-        pages = (
-            OverviewPage(kit),
-            LoginPage(kit),
-            ActorPage(kit),
-            SessionListPage(kit),
-            SessionPage(kit),
-            SessionActions(kit),
-            ApprovalPage(kit),
-            ProcessPage(kit),
-            OutboxPage(kit),
-            TracePage(kit),
-            SettingPage(kit),
-            LogPage(kit),
-            LiveStream(kit),
-            AssetRoute(),
-        )
-        return [route for page in pages for route in page.routes()]
+        return partial(page_routes, PageKit(service, self._parts, self._templates))
 
     def owns(self, path: str) -> bool:
         return path == HOME or path.startswith(PREFIX)

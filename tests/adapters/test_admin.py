@@ -25,7 +25,7 @@ from hermes.adapters.admin.peer_ancestry import PeerAncestry, ProcessLook, desce
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.service import Service
-from hermes.adapters.openai_api.server import api_routes
+from hermes.adapters.openai_api.routes import api_routes
 from hermes.config.admin_token import token_file
 from hermes.domain.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.domain.events import ActorFailed, PhaseChanged

@@ -15,7 +15,8 @@ from hermes.adapters.http.schema import decode
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.openapi.operations import OPERATIONS
-from hermes.adapters.openai_api.server import ACCEPTS, ApiServer, ApiSettings, api_routes
+from hermes.adapters.openai_api.routes import api_routes
+from hermes.adapters.openai_api.server import ACCEPTS, ApiServer, ApiSettings
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Phase

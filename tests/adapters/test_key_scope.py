@@ -18,7 +18,8 @@ from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.provider_api import PATHS
-from hermes.adapters.openai_api.server import ApiServer, api_routes
+from hermes.adapters.openai_api.routes import api_routes
+from hermes.adapters.openai_api.server import ApiServer
 from hermes.adapters.openai_api.turns.turn_event import of_event
 from hermes.domain.access.api_key import ApiKey
 from hermes.domain.access.role import Role

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
-from hermes.adapters.http.schema import Fields, Flag, Metadata, SessionIdText, Text, decode
+from hermes.adapters.http.parameter import Flag
+from hermes.adapters.http.schema import Fields, Metadata, SessionIdText, Text, decode
 from hermes.domain.errors import BadInputError
 
 

@@ -282,9 +282,5 @@ async def test_sandboxes_of_an_earlier_daemon_keep_their_hosts() -> None:
             served.append((monitor, frozenset(permitted)))
             raise ProcessLookupError  # it ended meanwhile: the others are served all the same
 
-    class Running:
-        async def networked(self) -> tuple[Handle, ...]:
-            return (handle, replace(handle, pid=8, hosts=()))
-
-    await serve_again(Network(frozenset()), Running())
+    await serve_again(Network(frozenset()), (handle, replace(handle, pid=8, hosts=())))
     assert served == [(7, frozenset({"network:a.example"})), (8, frozenset())]

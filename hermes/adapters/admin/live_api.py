@@ -8,7 +8,8 @@ from aiohttp import web
 from msgspec import Meta
 
 from hermes.adapters.http import parameter, presentation
-from hermes.adapters.http.schema import Fields, Flag
+from hermes.adapters.http.parameter import Flag
+from hermes.adapters.http.schema import Fields
 from hermes.adapters.http.service import Service, json_response
 from hermes.domain.read.activity import activity_of
 from hermes.domain.read.explain import last_problem

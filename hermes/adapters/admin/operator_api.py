@@ -27,7 +27,7 @@ from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText
 from hermes.adapters.http.service import Service, json_response, remember_session
-from hermes.adapters.openai_api.openapi.operations import OPERATIONS
+from hermes.adapters.openai_api.openapi.lazy import operations
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi, SessionQuery
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId, TurnId
@@ -36,7 +36,7 @@ from hermes.ports.hub import Subscription
 from hermes.services.commands.wording import own_words
 
 if TYPE_CHECKING:
-    from aiohttp.typedefs import Handler
+    pass
 
 Change = Callable[[SessionId, str], Awaitable[Session]]
 _TRACED = 20  # messages
@@ -67,14 +67,6 @@ class PathBody(Fields):
 
 class ImportBody(PathBody):
     trust: bool | None = None
-
-
-@web.middleware
-async def point_to_the_list(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except web.HTTPNotFound as error:
-        raise refusal(404, "not_found", "There is no such route. GET / lists all routes.") from error
 
 
 class OperatorApi:
@@ -139,7 +131,8 @@ class OperatorApi:
         """List the routes of the admin API and the API, one per line for terminals."""
         listed = [(route.method, route.path, what) for route, what in self._table()]
         # Text pages are routes of the API server only.
-        listed += [(each.method.upper(), each.path, each.summary) for each in OPERATIONS if not each.text_type]
+        also = await operations()
+        listed += [(each.method.upper(), each.path, each.summary) for each in also if not each.text_type]
         lines = [presentation.encode({"method": method, "path": path, "what": what}) for method, path, what in listed]
         return web.Response(body=b"[" + b",\n ".join(lines) + b"]\n", content_type="application/json")
 

@@ -9,17 +9,18 @@ import asyncio
 import socket
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hermes.adapters.admin.chat_api import ChatApi
-from hermes.adapters.admin.dashboard_api import DashboardApi
-from hermes.adapters.admin.key_api import KeyApi
-from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
+from aiohttp import web
+
 from hermes.adapters.admin.owner_check import OwnerCheck
 from hermes.adapters.chat.services import ChatServices
+from hermes.adapters.http.late_routes import LateRoutes
 from hermes.adapters.http.listener import Lifetime, Listener
+from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import Service, application
-from hermes.adapters.openai_api.server import api_routes
 from hermes.config.admin_token import create_token, token_file
 from hermes.config.log import redact
 from hermes.config.trust import WorkingDirectories
@@ -27,9 +28,20 @@ from hermes.domain.errors import AlreadyRunningError, HomeError
 from hermes.domain.values import replace
 from hermes.services.keys import KeyService
 
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
 _BACKLOG = 64
 _HEADER_TIMEOUT_S = 10
 _STALL_TIMEOUT_S = 30
+
+
+@web.middleware
+async def point_to_the_list(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPNotFound as error:
+        raise refusal(404, "not_found", "There is no such route. GET / lists all routes.") from error
 
 
 class AdminServer:
@@ -59,19 +71,27 @@ class AdminServer:
         )  # clients read it once they are connected
         redact(token)
         owner = OwnerCheck(token)
-        service = self._service
-        chat = None if self._chat_services is None else ChatApi(service, self._chat_services, self._workdirs)
-        own = OperatorApi(service, KeyApi(service, self._keys), chat, DashboardApi(service, self._login_code))
-        routes = [*own.routes(), *api_routes(service)]
         self._listener = Listener(
-            application(routes, owner.check, point_to_the_list),
-            service.lifetime,
+            application([], owner.check, point_to_the_list, late=[LateRoutes(self._load_routes)]),
+            self._service.lifetime,
             door=owner,
             header_timeout_s=_HEADER_TIMEOUT_S,
             stall_timeout_s=_STALL_TIMEOUT_S,
         )
         loop = asyncio.get_running_loop()
         await self._listener.open(lambda factory: loop.create_unix_server(factory, sock=bound, backlog=_BACKLOG))
+
+    def _load_routes(self) -> Callable[[], list[web.RouteDef]]:
+        from hermes.adapters.admin.routes import admin_routes  # noqa: PLC0415
+
+        return partial(
+            admin_routes,
+            self._service,
+            self._keys,
+            chat_services=self._chat_services,
+            workdirs=self._workdirs,
+            login_code=self._login_code,
+        )
 
     async def stop(self, grace_s: float) -> None:
         if self._listener:

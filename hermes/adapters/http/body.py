@@ -70,6 +70,11 @@ async def continue_later(request: web.Request) -> None:
         raise refusal(417, "expectation_failed", "Only Expect: 100-continue is supported.")
 
 
+def continued_later(route: web.RouteDef) -> web.RouteDef:
+    """Return the route with `continue_later`."""
+    return web.RouteDef(route.method, route.path, route.handler, {**route.kwargs, "expect_handler": continue_later})
+
+
 async def ask_for_body(request: web.Request) -> None:
     """Send `100 Continue` to a client that waits for it."""
     if request.headers.get("Expect") and request.version >= HttpVersion11 and not request.content.total_bytes:

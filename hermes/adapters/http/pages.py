@@ -21,7 +21,9 @@ PROBLEM_PAGE: web.RequestKey[ProblemPage] = web.RequestKey("problem_page")  # of
 class Pages(Protocol):
     """Pages for browsers, with logins of their own. Host is checked before."""
 
-    def routes(self, service: Service) -> list[web.RouteDef]: ...
+    def load(self, service: Service) -> Callable[[], list[web.RouteDef]]:
+        """Import the pages, and return the function that makes their routes. Slow: call it in a thread."""
+
     def owns(self, path: str) -> bool:
         """Return whether requests for this path are admitted here, instead of by the API key."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from aiohttp import web
 
-from hermes.adapters.http.schema import Flag, decode
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SESSION_ID_PATTERN, SessionId
 
 T = TypeVar("T")
+Flag: TypeAlias = Literal["0", "1", "false", "true"]
 SESSION_HEADER = "X-Hermes-Session-Id"
 KEY_HEADER = "X-Hermes-Session-Key"
 SHOULD_RETRY_HEADER = "X-Should-Retry"
@@ -82,6 +82,8 @@ def query(request: web.Request, kind: type[T]) -> T:
     for name in request.query:
         if len(request.query.getall(name)) > 1:
             raise BadInputError(f"{name} is given more than once.", param=name, code="invalid_value")
+    from hermes.adapters.http.schema import decode  # noqa: PLC0415 - imports msgspec, as in `service.py`
+
     return decode(dict(request.query), kind, texts=True)
 
 

@@ -10,7 +10,7 @@ import gc
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -33,7 +33,6 @@ FilledText: TypeAlias = Annotated[str, Meta(pattern=_STORABLE, min_length=1)]
 # Python's `$` also matches before a newline at the end; in JSON Schema it does not.
 SessionIdText: TypeAlias = Annotated[str, Meta(pattern=rf"^{SESSION_ID_PATTERN}$(?!\n)", description=_SESSION_ID)]
 AbsolutePath: TypeAlias = Annotated[str, Meta(pattern=r"^/[^\u0000]*$", description="an absolute path")]
-Flag: TypeAlias = Literal["0", "1", "false", "true"]
 Metadata: TypeAlias = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]],
     Meta(

@@ -5,7 +5,7 @@ The API and the admin socket mount the same handlers. Access control is in front
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from hermes.adapters.http import body, presentation, problem
 from hermes.adapters.http.connection import connection_of, watch_heads
 from hermes.adapters.http.event_stream import STREAM, TURNSTILE, Turnstile
 from hermes.adapters.http.key_scope import KEY
+from hermes.adapters.http.late_routes import LateRoutes
 from hermes.adapters.http.listener import Lifetime
 from hermes.adapters.http.pages import PROBLEM_PAGE
 from hermes.adapters.http.parameter import (
@@ -25,7 +26,6 @@ from hermes.adapters.http.parameter import (
     SHOULD_RETRY_HEADER,
     TURN_HEADER,
 )
-from hermes.adapters.http.schema import decode
 from hermes.adapters.http.stream_token import StreamToken
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, TurnId
@@ -111,11 +111,11 @@ class Service:
 
     async def read(self, request: web.Request, kind: type[T]) -> T:
         """Return the body as a value of this type."""
-        return decode(await self.read_json(request), kind)
+        return _decode(await self.read_json(request), kind)
 
     async def read_optional(self, request: web.Request, kind: type[T]) -> T:
         """Return the body as a value of this type. A request without a body has no fields."""
-        return decode(await self.read_json(request) if request.can_read_body else {}, kind)
+        return _decode(await self.read_json(request) if request.can_read_body else {}, kind)
 
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
         """Return this conversation across compressions, but not a new one that followed it."""
@@ -132,17 +132,22 @@ class Service:
         return list(dict.fromkeys(filter(None, (self.model_name, self.operations.model()))))
 
 
+def _decode(value: Any, kind: type[T]) -> T:
+    from hermes.adapters.http.schema import decode  # noqa: PLC0415 - imports msgspec, which an idle daemon does not need
+
+    return decode(value, kind)
+
+
 def json_response(value: Any, status: int = 200) -> web.Response:
     return web.Response(status=status, body=presentation.encode(value), content_type="application/json")
 
 
-def application(routes: list[web.RouteDef], *guards: Middleware) -> web.Application:
+def application(routes: list[web.RouteDef], *guards: Middleware, late: Iterable[LateRoutes] = ()) -> web.Application:
     app = web.Application(middlewares=[watch_heads, answer_problems, *guards])
     app[TURNSTILE] = Turnstile()
-    app.add_routes(
-        web.RouteDef(each.method, each.path, each.handler, {**each.kwargs, "expect_handler": body.continue_later})
-        for each in routes
-    )
+    app.add_routes(map(body.continued_later, routes))
+    for each in late:
+        app.router.register_resource(each)
     app.on_response_prepare.append(_add_headers)
     return app
 

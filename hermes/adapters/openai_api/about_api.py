@@ -6,7 +6,7 @@ from aiohttp import web
 
 from hermes.adapters.http.presentation import JsonObject
 from hermes.adapters.http.service import Service, json_response
-from hermes.adapters.openai_api.openapi.operations import OPERATIONS
+from hermes.adapters.openai_api.openapi.lazy import operations
 from hermes.config.toolset import TOOLSETS
 
 _FEATURES = {
@@ -65,7 +65,7 @@ class AboutApi:
     async def capabilities(self, _request: web.Request) -> web.Response:
         provider = self._service.provider
         passes_on = provider is not None and provider.offered
-        endpoints = {each.id: {"method": each.route.split()[0], "path": each.path} for each in OPERATIONS}
+        endpoints = {each.id: {"method": each.route.split()[0], "path": each.path} for each in await operations()}
         return json_response(
             {
                 "object": "hermes.api_server.capabilities",

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from hermes.adapters.http.guard import WELCOME_PATH
 from hermes.adapters.http.service import Service, json_response
-from hermes.adapters.openai_api.openapi.document import document
+from hermes.adapters.openai_api.openapi.lazy import document
 from hermes.adapters.openai_api.welcome_page import welcome_page
 
 
@@ -42,4 +42,4 @@ class HealthApi:
         return response
 
     async def openapi(self, _request: web.Request) -> web.Response:
-        return json_response(document(self._service.operations.version()))
+        return json_response(await document(self._service.operations.version()))

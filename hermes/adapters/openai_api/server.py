@@ -5,41 +5,27 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
-
-from aiohttp import web
+from functools import partial
+from typing import TYPE_CHECKING
 
 from hermes.adapters.http.guard import RequestGuard
 from hermes.adapters.http.key_scope import KeyScope
+from hermes.adapters.http.late_routes import LateRoutes
 from hermes.adapters.http.listener import Lifetime, Listener
 from hermes.adapters.http.pages import Pages
 from hermes.adapters.http.peer_limit import PeerLimit
 from hermes.adapters.http.service import Service, application
-from hermes.adapters.openai_api.about_api import AboutApi
-from hermes.adapters.openai_api.chat import Chat
-from hermes.adapters.openai_api.command_api import CommandApi
-from hermes.adapters.openai_api.events.event_api import EventApi
-from hermes.adapters.openai_api.events.token_api import TokenApi
-from hermes.adapters.openai_api.file_api import FileApi
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.metrics_api import MetricsApi
-from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.own_sessions import OwnSessions
-from hermes.adapters.openai_api.process_api import ProcessApi
-from hermes.adapters.openai_api.provider_api import ProviderApi
-from hermes.adapters.openai_api.responses.response_api import ResponseApi
-from hermes.adapters.openai_api.runs.approval_api import ApprovalApi
-from hermes.adapters.openai_api.runs.run_api import RunApi
-from hermes.adapters.openai_api.session_api import SessionApi
-from hermes.adapters.openai_api.session_wish_api import SessionWishes
-from hermes.adapters.openai_api.sessions.search_api import SearchApi
-from hermes.adapters.openai_api.sessions.session_chat_api import SessionChatApi
-from hermes.adapters.openai_api.sessions.session_edit_api import SessionEditApi
-from hermes.adapters.openai_api.text_completion import TextCompletions
 from hermes.domain.errors import AlreadyRunningError, ConfigError
 from hermes.domain.values import dataclass, replace
 from hermes.services.keys import KeyService
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 _BACKLOG = 1024  # connections that wait in the kernel
 ACCEPTS = 8  # connections accepted in one round of the event loop: a flood of them must not stop running turns
@@ -65,25 +51,15 @@ class ApiSettings:
     text_commands: str = "safe"  # none, safe or all
 
 
-def api_routes(service: Service) -> list[web.RouteDef]:
-    parts = (
-        Chat(service),
-        ModelApi(service),
-        ProcessApi(service),
-        CommandApi(service),
-        HealthApi(service),
-        FileApi(service),
-        AboutApi(service),
-        ProviderApi(service),
-        TextCompletions(service),
-    )
-    sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service), SessionChatApi(service))
-    return [route for part in (*parts, *sessions, *_turn_parts(service)) for route in part.routes()]
+def late_api_routes(service: Service) -> LateRoutes:
+    """Return the routes of the API, which are imported with the first request for one of them."""
 
+    def load() -> Callable[[], list[web.RouteDef]]:
+        from hermes.adapters.openai_api.routes import api_routes  # noqa: PLC0415
 
-def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi, ApprovalApi, EventApi, TokenApi]:
-    turns = SessionWishes(service), ResponseApi(service), RunApi(service)
-    return *turns, ApprovalApi(service), EventApi(service), TokenApi(service)
+        return partial(api_routes, service)
+
+    return LateRoutes(load)
 
 
 class ApiServer:
@@ -119,10 +95,15 @@ class ApiServer:
     async def start(self) -> None:
         settings, service = self._settings, self._service
         door = PeerLimit(in_all=settings.max_connections, per_peer=settings.max_connections_per_peer)
+        health = HealthApi(service)
         metrics = MetricsApi(service, connections=lambda: door.connections)
-        welcome = [HealthApi(service).welcome_route()] if self._pages is None else self._pages.routes(service)
-        routes = [*api_routes(service), metrics.route(), *welcome]
-        app = application(routes, self._guard.check, self._scope.check)
+        welcome = [health.welcome_route()] if self._pages is None else []
+        app = application(
+            [*health.routes(), metrics.route(), *welcome],
+            self._guard.check,
+            self._scope.check,
+            late=self._late_routes(),
+        )
         app.on_response_prepare.append(self._guard.add_cors_headers)
         self._listener = Listener(
             app,
@@ -141,6 +122,11 @@ class ApiServer:
         _extend_backlog(server)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         self.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
+
+    def _late_routes(self) -> list[LateRoutes]:
+        service, pages = self._service, self._pages
+        own = late_api_routes(service)
+        return [own] if pages is None else [LateRoutes(partial(pages.load, service), pages.owns), own]
 
     def close_intake(self) -> None:
         """Refuse new turns with 503; running answers continue."""

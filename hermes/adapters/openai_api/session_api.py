@@ -13,8 +13,8 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter, presentation
-from hermes.adapters.http.parameter import is_set, query
-from hermes.adapters.http.schema import Fields, Flag, SessionIdText
+from hermes.adapters.http.parameter import Flag, is_set, query
+from hermes.adapters.http.schema import Fields, SessionIdText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.sessions import session_list
 from hermes.adapters.openai_api.turns import pending

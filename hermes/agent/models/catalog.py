@@ -18,6 +18,7 @@ from hermes.domain.errors import ConfigError
 from hermes.domain.provider import Provider, WireProtocol
 from hermes.ports.agent import Model
 from hermes.ports.given import Clock
+from hermes.system.lean_aiohttp import load_certificates
 
 if TYPE_CHECKING:
     from hermes.agent.models.endpoint import Endpoint
@@ -66,7 +67,7 @@ def _over_aiohttp(
     base_url: str, connect_timeout_s: float, idle_timeout_s: float, _api_version: str
 ) -> Callable[[], Awaitable[Transport]]:
     async def opened() -> Transport:
-        made = await asyncio.to_thread(_endpoint)
+        made = await asyncio.to_thread(_endpoint, urlsplit(base_url).scheme)
         return made(base_url=base_url, connect_timeout_s=connect_timeout_s, idle_timeout_s=idle_timeout_s)
 
     return opened
@@ -86,10 +87,12 @@ def _over_openai(
     return lambda: asyncio.to_thread(made)
 
 
-def _endpoint() -> type[Endpoint]:
-    """Import the endpoint's class. Slow: call it in a thread."""
+def _endpoint(scheme: str) -> type[Endpoint]:
+    """Import the endpoint's class, and load what its connections need. Slow: call it in a thread."""
     from hermes.agent.models.endpoint import Endpoint  # noqa: PLC0415
 
+    if scheme == "https":
+        load_certificates()
     return Endpoint
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import BinaryIO
+from functools import cache
+from typing import TYPE_CHECKING, BinaryIO
 
 from hermes.app.factories.media import media_store
 from hermes.app.factories.sandbox import SandboxOpener
@@ -14,8 +15,9 @@ from hermes.config.settings import Config
 from hermes.media.file_shelf import FileShelf
 from hermes.media.input_part import InputParts
 from hermes.system import clock as wall_clock
-from hermes.tools.web.fetch import FetchLimits, Workers, document_text, download
-from hermes.tools.web.web_fetch import MAX_WORKERS, WebSettings, guard_for
+
+if TYPE_CHECKING:
+    from hermes.app.factories.input_source import InputSource
 
 _PIECE_BYTES = 64 << 10
 
@@ -42,20 +44,20 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def make_input_parts(config: Config, home: Home, shelf: FileShelf, sandbox: SandboxOpener) -> InputParts:
-    """Documents are read by processes in a sandbox, where there is one. It is opened with the first document."""
     store = media_store(config, home)
-    limits = FetchLimits(body_bytes=store.limits.file_bytes)
-    settings = WebSettings(allow_private_urls=config.web.allow_private_urls)
-    workers: list[Workers] = []
+
+    @cache
+    def source() -> InputSource:
+        from hermes.app.factories.input_source import InputSource  # noqa: PLC0415 - few requests have files
+
+        return InputSource(
+            max_bytes=store.limits.file_bytes, allow_private_urls=config.web.allow_private_urls, sandbox=sandbox
+        )
 
     async def fetch(url: str) -> tuple[bytes, str]:
-        return await download(url, guard_for(settings), limits)
+        return await source().download(url)
 
     async def read_document(data: bytes, media_type: str, name: str) -> str:
-        kind = media_type or mimetypes.guess_type(name)[0] or ""
-        if not workers:
-            opened = await asyncio.to_thread(sandbox)
-            workers.append(Workers(MAX_WORKERS, opened.worker_box if opened.works else None))
-        return await document_text(data, kind, max_bytes=limits.body_bytes, workers=workers[0])
+        return await source().read_document(data, media_type, name)
 
     return InputParts(store, shelf, download=fetch, read_document=read_document)

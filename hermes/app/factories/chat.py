@@ -1,8 +1,8 @@
-"""Factory of chat adapters. A new platform is one entry here."""
+"""Factory of what stands between chat adapters and sessions. Imported only if a platform is enabled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,6 @@ from hermes.adapters.chat.home_watch import EVERY_S, HomeWatch
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.app.actor_system import ActorSystem
-from hermes.app.factories.platform import assemblies
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.media.reception import Reception
@@ -24,12 +23,6 @@ from hermes.services.home import HomeService
 from hermes.services.pairing import PairingService
 from hermes.supervision.root import ChildSpec
 from hermes.system.clock import pace
-
-
-def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:
-    """Make the adapters of the enabled platforms."""
-    made = (assembly.make(config, environ) for assembly in assemblies().values())
-    return [adapter for adapter in made if adapter is not None]
 
 
 def make_watch(system: ActorSystem, operations: Operations) -> HomeWatch:

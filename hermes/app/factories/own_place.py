@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from hermes.config.home import Home
 from hermes.config.settings import Config
-from hermes.shell_policy.protected_path import OwnAddress
 from hermes.system.own_ports import own_ports
+
+if TYPE_CHECKING:
+    from hermes.shell_policy.protected_path import OwnAddress
 
 
 def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
@@ -23,6 +26,8 @@ def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
 
 def own_address(config: Config) -> OwnAddress:
     """Return the addresses of all ports of the daemon, under each host name that reaches them."""
+    from hermes.shell_policy.protected_path import OwnAddress  # noqa: PLC0415 - the sandbox of an idle daemon needs none
+
     slack, telegram = config.slack, config.telegram
     listens = {
         config.api.port: config.api.enabled,

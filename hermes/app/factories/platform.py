@@ -1,4 +1,4 @@
-"""Factory entry of a chat platform: makes its adapter and checks its settings."""
+"""Factory entry of a chat platform: makes its adapter and checks its settings. A new platform is one entry here."""
 
 from __future__ import annotations
 
@@ -30,3 +30,9 @@ class PlatformAssembly:
 def assemblies() -> dict[str, PlatformAssembly]:
     """Entry of one platform. It does not import the platform's library."""
     return {name: import_module(entry.made_by).ASSEMBLY for name, entry in PLATFORMS.items()}
+
+
+def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:
+    """Make the adapters of the enabled platforms."""
+    made = (assembly.make(config, environ) for assembly in assemblies().values())
+    return [adapter for adapter in made if adapter is not None]

@@ -55,10 +55,12 @@ class SandboxOpener:
 
     async def serve_again(self, processes: NetworkedProcesses) -> None:
         """Serve the network of background commands that an earlier daemon started."""
-        from hermes.tools.process_tool import serve_again  # noqa: PLC0415
+        handles = await processes.networked()
+        if not handles or self.network is None:
+            return
+        from hermes.tools.process_tool import serve_again  # noqa: PLC0415 - most starts find no such command
 
-        if self.network is not None:
-            await serve_again(self.network, processes)
+        await serve_again(self.network, handles)
 
     async def close(self) -> None:
         if self._network is not None:

@@ -21,7 +21,7 @@ from hermes import __version__
 from hermes.app.composition import running
 from hermes.app.daemon import Daemon
 from hermes.app.host.orphans import keeping_orphans
-from hermes.app.host.os_process import LoopErrorLog, hide_from_children, raise_descriptor_limit
+from hermes.app.host.os_process import LoopErrorLog, hide_from_children, raise_descriptor_limit, use_one_heap
 from hermes.app.host.refused_start import noting_refusal
 from hermes.app.host.service_timeout import service_timeout_s, within
 from hermes.app.host.signals import STOP_SIGNALS, handle_signals
@@ -39,6 +39,7 @@ from hermes.system.crash_point import reach
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
     """Run the daemon in the foreground until it stops. Returns the exit code."""
     hide_from_children()
+    use_one_heap()
     raise_descriptor_limit()
     try:
         code, stop = asyncio.run(_serve(home, config, environ))

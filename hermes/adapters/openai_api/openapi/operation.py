@@ -15,9 +15,10 @@ from hermes.adapters.http.parameter import (
     REPLAY_HEADER,
     SESSION_HEADER,
     TURN_HEADER,
+    Flag,
 )
 from hermes.adapters.http.presentation import JsonObject
-from hermes.adapters.http.schema import Flag, SessionIdText, components, schema_of
+from hermes.adapters.http.schema import SessionIdText, components, schema_of
 from hermes.adapters.openai_api.openapi.answers import ErrorJson
 from hermes.domain.values import dataclass
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from hermes.adapters.http.parameter import is_set, query
+from hermes.adapters.http.parameter import Flag, is_set, query
 from hermes.adapters.http.presentation import JsonObject
-from hermes.adapters.http.schema import Fields, FilledText, Flag
+from hermes.adapters.http.schema import Fields, FilledText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.responses.response_object import Answering
 from hermes.adapters.openai_api.responses.response_stream import ResponseStream, late_follower

@@ -1,0 +1,30 @@
+"""All routes of the admin socket. Imported with the first request for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from hermes.adapters.admin.chat_api import ChatApi
+from hermes.adapters.admin.dashboard_api import DashboardApi
+from hermes.adapters.admin.key_api import KeyApi
+from hermes.adapters.admin.operator_api import OperatorApi
+from hermes.adapters.chat.services import ChatServices
+from hermes.adapters.http.service import Service
+from hermes.adapters.openai_api.routes import api_routes
+from hermes.config.trust import WorkingDirectories
+from hermes.services.keys import KeyService
+
+
+def admin_routes(
+    service: Service,
+    keys: KeyService,
+    *,
+    chat_services: ChatServices | None,
+    workdirs: WorkingDirectories | None,
+    login_code: Callable[[], str] | None,
+) -> list[web.RouteDef]:
+    chat = None if chat_services is None else ChatApi(service, chat_services, workdirs)
+    own = OperatorApi(service, KeyApi(service, keys), chat, DashboardApi(service, login_code))
+    return [*own.routes(), *api_routes(service)]
