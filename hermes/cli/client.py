@@ -17,10 +17,13 @@ from urllib.parse import quote, urlencode
 from hermes.config.admin_token import read_token, token_file
 from hermes.config.home import Home, holder
 from hermes.domain.errors import HermesError, NotRunningError
+from hermes.domain.text.server_event import EventParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from hermes.domain.text.server_event import RawEvent
 
 ANSWER_S = 5.0  # longer than a healthy daemon ever needs
 _TIMEOUT_S = 30.0
@@ -31,7 +34,7 @@ _NO_SUCH_ADDRESS = (
 
 
 class AdminError(HermesError):
-    """The daemon parse_answer the request and refused it."""
+    """The daemon answered the request and refused it."""
 
     def __init__(self, message: str, *, status: int, code: str = "") -> None:
         super().__init__(message)
@@ -83,8 +86,15 @@ class AdminClient:
         given = {name: value for name, value in query.items() if value is not None}
         return self._request("GET", f"{path}?{urlencode(given)}" if given else path, timeout_s=timeout_s)
 
-    def post(self, path: str, body: Any = None, *, timeout_s: float | None = _TIMEOUT_S) -> Any:
-        return self._request("POST", path, body or {}, timeout_s=timeout_s)
+    def post(
+        self,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float | None = _TIMEOUT_S,
+    ) -> Any:
+        return self._request("POST", path, body or {}, headers, timeout_s=timeout_s)
 
     def patch(self, path: str, body: Any) -> Any:
         return self._request("PATCH", path, body, timeout_s=_TIMEOUT_S)
@@ -92,36 +102,39 @@ class AdminClient:
     def delete(self, path: str) -> Any:
         return self._request("DELETE", path, timeout_s=_TIMEOUT_S)
 
-    def stream_sse(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the events of a stream as (event, data), until it ends. An event without a name is a `message`."""
-        yield from self._stream(self._open(None), method, path, body, headers)
+    def stream(self, path: str, last_id: str = "") -> Iterator[RawEvent]:
+        """Yield the events of a stream after `last_id`, until it ends."""
+        yield from self._stream(self._open(None), path, last_id)
 
-    def follow(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Feed:
+    def follow(self, path: str, last_id: str = "") -> Feed:
         """Return the events as a Feed, for a caller that also does other things while it waits."""
         connection = self._open(None)
-        return Feed(self._stream(connection, method, path, body, headers), connection.sock)
+        return Feed(self._stream(connection, path, last_id), connection.sock)
 
-    def _stream(
-        self,
-        connection: _UnixConnection,
-        method: str,
-        path: str,
-        body: Any,
-        headers: Mapping[str, str] | None,
-    ) -> Iterator[tuple[str, str]]:
+    def _stream(self, connection: _UnixConnection, path: str, last_id: str) -> Iterator[RawEvent]:
+        headers = {"Last-Event-ID": last_id} if last_id else {}
+        parser = EventParser(last_id=last_id)
         try:
-            yield from _events(self._send(connection, method, path, body, headers))
+            for line in _lines(self._send(connection, "GET", path, headers=headers)):
+                if (event := parser.feed(line.decode("utf-8", "replace").rstrip("\r"))) is not None:
+                    yield event
         except (OSError, http.client.HTTPException) as error:
             raise self._lost() from error
         finally:
             connection.close()
 
-    def _request(self, method: str, path: str, body: Any = None, *, timeout_s: float | None) -> Any:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float | None,
+    ) -> Any:
         connection = self._open(timeout_s)
         try:
-            raw = self._send(connection, method, path, body, None).read()
+            raw = self._send(connection, method, path, body, headers=headers or {}).read()
         except TimeoutError:
             raise SilentError(f"the daemon on {self._path.parent} did not answer within {timeout_s:g} s") from None
         except (OSError, http.client.HTTPException) as error:
@@ -146,18 +159,13 @@ class AdminClient:
         return connection
 
     def _send(
-        self,
-        connection: _UnixConnection,
-        method: str,
-        path: str,
-        body: Any,
-        headers: Mapping[str, str] | None,
+        self, connection: _UnixConnection, method: str, path: str, body: Any = None, *, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
         encoded = None if body is None else json.dumps(body).encode("ascii")
         content_type = {} if body is None else {"Content-Type": "application/json"}
         token = read_token(token_file(self._path))  # after connecting: the daemon writes it before it listens
         proof = {"Authorization": f"Bearer {token}"} if token else {}
-        connection.request(method, path, body=encoded, headers={**content_type, **proof, **(headers or {})})
+        connection.request(method, path, body=encoded, headers={**content_type, **proof, **headers})
         response = connection.getresponse()
         if response.status >= 400:
             raise _refusal(response)
@@ -170,10 +178,10 @@ class AdminClient:
 class Feed:
     """Events of a stream, read in a thread, so that the caller can wait with a timeout."""
 
-    def __init__(self, events: Iterator[tuple[str, str]], source: socket.socket) -> None:
+    def __init__(self, events: Iterator[RawEvent], source: socket.socket) -> None:
         self._events = events
         self._source = source
-        self._arrived: queue.SimpleQueue[tuple[str, str] | HermesError | None] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[RawEvent | HermesError | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._read, name="hermes-feed", daemon=True)
         self._thread.start()
 
@@ -186,7 +194,7 @@ class Feed:
         finally:
             self._arrived.put(None)
 
-    def poll(self, every_s: float) -> Iterator[tuple[str, str] | None]:
+    def poll(self, every_s: float) -> Iterator[RawEvent | None]:
         """Yield each event, and None whenever none came for `every_s`."""
         while True:
             try:
@@ -220,6 +228,20 @@ def session_path(session: str) -> str:
     return f"/sessions/{quote(session, safe='')}"
 
 
+def send(client: AdminClient, session: str, verb: str, body: Mapping[str, str]) -> Any:
+    """Post to an endpoint of a session, with a clear error if the daemon does not have it."""
+    try:
+        return client.post(f"/api{session_path(session)}/{verb}", body)
+    except AdminError as error:
+        if not error.is_unknown_address:
+            raise
+        raise AdminError(
+            f"the running daemon does not support `{verb}`: it is another version; run `hermes restart`",
+            status=error.status,
+            code=error.code,
+        ) from error
+
+
 def _decoded(raw: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(raw)
@@ -236,22 +258,6 @@ def _refusal(response: http.client.HTTPResponse) -> AdminError:
         return AdminError(str(problem["message"]), status=response.status, code=str(problem.get("code") or ""))
     except (ValueError, KeyError, TypeError):
         return AdminError(f"the daemon answered {response.status} {response.reason}", status=response.status)
-
-
-def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:
-    event, data = "", []
-    for raw in _lines(response):
-        line = raw.decode("utf-8", "replace").rstrip("\r")
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "event":
-            event = value
-        elif field == "data":
-            data.append(value)
-        elif not line:
-            if data:
-                yield event or "message", "\n".join(data)
-            event, data = "", []
 
 
 def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from hermes.cli.chat.conversation import kept
-from hermes.cli.chat.fact import NoticeShown, Quiet, TextDiscarded
 from hermes.domain.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from hermes.cli.chat.conversation import Conversation
-    from hermes.cli.chat.fact import Fact
     from hermes.cli.client import AdminClient
 
 AWAY_S = 60.0
@@ -41,30 +38,29 @@ def until_back(client: AdminClient, *, after: int | None = None) -> Iterator[Non
 
 
 def across_restarts(
-    conversation: Conversation, client: AdminClient, answer: Generator[Fact]
-) -> Generator[Fact, None, None]:
-    """Yield the facts of an answer, and continue after each restart of the daemon."""
-    lost = 0
+    conversation: Conversation, client: AdminClient, begin: Callable[[], Generator[None]]
+) -> Generator[None]:
+    """Follow a turn, and continue after each restart of the daemon. A message that was lost is sent once more."""
+    work, unconfirmed = begin, 0
     while True:
         try:
-            yield from answer
+            yield from work()
         except NotRunningError as error:
-            turn = conversation.turn
-            if turn is None:
+            unconfirmed += not conversation.turn
+            if unconfirmed > 1:
                 raise
-            lost += 1
-            what = str(error) if lost == 1 else "the daemon stopped again"
-            yield NoticeShown(text=f"{what}. Waiting up to {AWAY_S:.0f} s for it to come back")
+            conversation.is_away = True
+            conversation.add_notice(f"{error}. Waiting up to {AWAY_S:.0f} s for a daemon; Ctrl-C exits")
+            yield
         else:
             return
-        yield from _quiet_until_back(conversation, client)
-        yield TextDiscarded()
-        answer = conversation.watch(turn)
-
-
-def _quiet_until_back(conversation: Conversation, client: AdminClient) -> Iterator[Fact]:
-    try:
-        for _ in until_back(client):
-            yield Quiet()
-    except NotRunningError as error:
-        raise NotRunningError(f"{error}. {kept(conversation.session)}") from error
+        time.sleep(_POLL_S)
+        try:
+            for _ in until_back(client):
+                yield
+        except NotRunningError as error:
+            raise NotRunningError(f"{error}. {conversation.kept()}") from error
+        conversation.add_notice("the daemon is back")
+        yield
+        conversation.is_away = False
+        work = conversation.follow if conversation.turn else begin

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 
 from hermes.client.api_error import ApiError, ConnectionFailedError
-from hermes.client.sse import EventParser, RawEvent
 from hermes.domain.errors import HermesError
+from hermes.domain.text.server_event import EventParser, RawEvent
 
 _QUIET_S = 60.0  # the server sends something at least every 15 s
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime
+import time
 
 from hermes.domain.ids import SessionId, TurnId
 
@@ -13,7 +13,7 @@ _TURNS_AT_ONCE = 64  # a system call for each id would cost as much as 20 of the
 
 def new_session_id(now: float) -> SessionId:
     """Return a session id of the start time and eight random hex digits."""
-    return SessionId(f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}")
+    return SessionId(f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(now))}_{secrets.token_hex(4)}")
 
 
 def new_marker() -> str:

@@ -77,7 +77,8 @@ class ChatView:
 
 
 def with_notice(view: ChatView, text: str) -> ChatView:
-    return _added(view, Block(key=f"notice.{len(view.blocks)}", kind=BlockKind.NOTICE, text=text))
+    number = sum(block.key.startswith("notice.") for block in view.blocks)
+    return _added(view, Block(key=f"notice.{number}", kind=BlockKind.NOTICE, text=text))
 
 
 # ---------------------------------------------------------------- messages of the person

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socketserver
 import sys
 import threading
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any, Self
 
 _CLOSE_S = 10.0  # a client that never leaves must not hold up the tests after it
+RUNS = "POST /v1/runs"
+EVENTS = "GET /v1/runs/{id}/events"
+_OF_RUN = re.compile("/v1/runs/[^/]+/events")
 NOBODY = 2**22 + 1  # the number of no process: the kernel counts up to 2**22
 
 
@@ -97,13 +101,15 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
         self.routes: dict[str, Answer | Stream | Respond] = {
             "GET /info": Answer(body={"pid": NOBODY, "version": "0", "model": "offline"}),
             "GET /sessions": Answer(body={"sessions": []}),
+            RUNS: accepted(),
         }
         self.left = threading.Event()  # a client went away in the middle of a stream
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._handlers: list[threading.Thread] = []
 
     def answer(self, asked: Asked) -> Answer | Stream:
-        route = self.routes.get(f"{asked.method} {asked.path.partition('?')[0]}")
+        path = asked.path.partition("?")[0]
+        route = self.routes.get(EVENTS if _OF_RUN.fullmatch(path) else f"{asked.method} {path}")
         if route is None:
             message = f"There is nothing at {asked.path}."
             return Answer(
@@ -142,36 +148,36 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
         Path(str(self.server_address)).unlink(missing_ok=True)
 
 
-def sse(data: Any, event: str = "") -> bytes:
+def sse(data: Any, event: str = "", place: str = "") -> bytes:
     text = data if isinstance(data, str) else json.dumps(data)
-    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+    lines = [f"{name}: {value}\n" for name, value in (("id", place), ("event", event)) if value]
+    return "".join([*lines, f"data: {text}\n\n"]).encode()
 
 
-def chunk(text: str = "", finish: str | None = None) -> bytes:
-    delta = {"content": text} if text else {}
-    return sse({"model": "offline", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+def accepted(session: str = "s1", turn: str = "t1", notice: str = "") -> Answer:
+    """The message is on disk."""
+    body = {"run_id": f"run_{turn}", "turn_id": turn, "session_id": session, "handling": "started"}
+    return Answer(status=202, body=body | ({"notice": notice} if notice else {}))
 
 
-def completion(*texts: str, session: str = "s1", notice: str = "") -> list[bytes]:
-    """A whole answer as the API streams it."""
-    hermes = {"session_id": session, **({"notice": notice} if notice else {})}
+def named(event: str, **fields: Any) -> bytes:
+    """An event of the run."""
+    return sse({"run_id": "run_t1", "session_id": "s1", **fields}, event=event)
+
+
+def delta(text: str) -> bytes:
+    return named("message.delta", text=text)
+
+
+def completed(output: str, finish: str = "stop") -> bytes:
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-    last = {"model": "offline", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "hermes": hermes}
-    return [
-        *(chunk(text) for text in texts),
-        chunk(finish="stop"),
-        sse({"model": "offline", "choices": [], "usage": usage}),
-        b": ping\n\n",
-        sse({**last, "session_id": session, "usage": usage}, event="hermes.session"),
-        sse("[DONE]"),
-    ]
+    return named("run.completed", output=output, model="offline", finish_reason=finish, usage=usage)
 
 
-def accepted(turn: str, handling: str) -> bytes:
-    """What comes first: the message is on disk."""
-    choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
-    hermes = {"session_id": "s1", "turn_id": turn, "handling": handling}
-    return sse({"id": f"chatcmpl-{turn}", "choices": [choice], "hermes": hermes})
+def completion(*texts: str) -> list[bytes]:
+    """A whole answer as the API streams it."""
+    began = named("run.started", attempt=1)
+    return [began, *map(delta, texts), b": ping\n\n", completed("".join(texts))]
 
 
 def listing(*sessions: dict[str, Any]) -> Respond:
@@ -179,24 +185,18 @@ def listing(*sessions: dict[str, Any]) -> Respond:
     return lambda asked: Answer(body={"sessions": [] if "after=" in asked.path else list(sessions)})
 
 
-def named(event: str, **fields: Any) -> bytes:
-    """An event of ours within a stream: a chunk that adds nothing, and what there is to tell in its own field."""
-    ids = {"session_id": "s1", "turn_id": "t1"}
-    choice = {"index": 0, "delta": {}, "finish_reason": None}
-    return sse({"id": "chatcmpl-t1", "choices": [choice], "hermes": {**ids, **fields}}, event=f"hermes.{event}")
-
-
 def tool_began(name: str = "terminal", summary: str = "echo hi", call: str = "c1") -> bytes:
     return named("tool.started", call_id=call, name=name, summary=summary)
 
 
 def tool_ended(name: str = "terminal", outcome: str = "ok", call: str = "c1", took_s: float = 0.25) -> bytes:
-    return named("tool.completed", call_id=call, name=name, outcome=outcome, took_s=took_s)
+    return named("tool.completed", call_id=call, name=name, summary="echo hi", outcome=outcome, took_s=took_s)
 
 
-def approval(question: str = "rm -rf build\nit deletes", call: str = "c1") -> bytes:
-    choices = ["once", "session", "always", "deny"]
-    return named("approval.request", call_id=call, name="terminal", question=question, choices=choices)
+def approval(
+    question: str = "rm -rf build\nit deletes", choices: tuple[str, ...] = ("once", "session", "always", "deny")
+) -> bytes:
+    return named("approval.request", call_id="c1", name="terminal", question=question, choices=choices)
 
 
 def question(text: str = "Which?", choices: tuple[str, ...] = ("red", "blue")) -> bytes:

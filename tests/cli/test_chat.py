@@ -15,31 +15,39 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hermes.cli.main import main
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import Answer, FakeAdmin, Stream, accepted, chunk, completion, named, sse
+from tests.cli.fake_admin import EVENTS, RUNS, Answer, FakeAdmin, Stream, accepted, completion, delta, named, sse
 from tests.cli.test_inspect import VIEW, session
 
-COMPLETIONS = "POST /v1/chat/completions"
 WENT_AWAY = (
     "the daemon stopped in the middle of the answer. The message is stored and the turn resumes when a daemon runs "
     "again. See the answer with: hermes show s1; continue with: hermes chat -r s1"
 )
 
 
+def messages(admin: FakeAdmin) -> list[dict[str, Any]]:
+    return [each.body for each in admin.asked if each.path == "/v1/runs"]
+
+
+def failed(text: str, code: str) -> bytes:
+    return named("run.failed", error={"code": code, "message": text})
+
+
 # ---------------------------------------------------------------- one question
 
 
 def test_a_single_question_prints_only_the_answer(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=completion("Li", "ma."))
+    admin.routes[EVENTS] = Stream(parts=completion("Li", "ma."))
     done = hermes("chat", "-z", "What is the capital of Peru?")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Lima.\n", "")
-    asked = admin.asked[-1]
-    assert asked.body["messages"] == [{"role": "user", "content": "What is the capital of Peru?"}]
-    assert re.fullmatch(r"\d{8}_\d{6}_[0-9a-f]{8}", asked.headers["X-Hermes-Session-Id"])
+    (asked,) = messages(admin)
+    assert asked["input"] == "What is the capital of Peru?"
+    assert re.fullmatch(r"\d{8}_\d{6}_[0-9a-f]{8}", asked["session_id"])
 
 
 @pytest.mark.parametrize(
@@ -54,20 +62,20 @@ def test_a_single_question_prints_only_the_answer(admin: FakeAdmin, hermes: Herm
 def test_question_includes_piped_input(
     admin: FakeAdmin, hermes: Hermes, argv: list[str], piped: str, question: str
 ) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=completion("ok"))
+    admin.routes[EVENTS] = Stream(parts=completion("ok"))
     assert hermes("chat", *argv, input=piped).stdout == "ok\n"
-    assert admin.asked[-1].body["messages"][-1]["content"] == question
+    assert [each["input"] for each in messages(admin)] == [question]
 
 
 def test_bytes_that_are_not_text_become_text(admin: FakeAdmin) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=completion("ok"))
+    admin.routes[EVENTS] = Stream(parts=completion("ok"))
     subprocess.run([*command("chat", "-z"), b"a\xff"], input=b"b\xfe\n", check=True, capture_output=True)
-    assert admin.asked[-1].body["messages"][-1]["content"] == "a?\n\nb\N{REPLACEMENT CHARACTER}"
+    assert messages(admin)[-1]["input"] == "a?\n\nb\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_question_can_be_answered_in_json_within_a_session(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
-    admin.routes[COMPLETIONS] = Stream(parts=completion("Li", "ma.", session="s2"))
+    admin.routes[EVENTS] = Stream(parts=[named("session", session_id="s2"), *completion("Li", "ma.")])
     done = hermes("chat", "-r", "s0", "-z", "?", "--json")
     assert json.loads(done.stdout) == {
         "session_id": "s2",
@@ -77,46 +85,36 @@ def test_a_question_can_be_answered_in_json_within_a_session(admin: FakeAdmin, h
         "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
         "notice": None,
     }
-    assert admin.asked[-1].headers["X-Hermes-Session-Id"] == "s1"
+    assert [each["session_id"] for each in messages(admin)] == ["s1"]
 
 
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
         (Answer(status=429, body={"error": {"message": "Too much waits."}}), "Too much waits."),
-        (Stream(parts=[chunk("Li"), sse({"error": {"message": "The model failed."}})]), "The model failed."),
-        (Stream(parts=[chunk("Li")]), "the answer was cut off"),
+        (
+            Stream(parts=[delta("Li"), failed("The model failed.", "upstream_error")]),
+            "The model failed. (to try again: hermes chat -r s1 -z /retry)",
+        ),
     ],
 )
 def test_a_question_without_an_answer_fails(
     admin: FakeAdmin, hermes: Hermes, answer: Answer | Stream, problem: str
 ) -> None:
-    admin.routes[COMPLETIONS] = answer
+    admin.routes[RUNS if isinstance(answer, Answer) else EVENTS] = answer
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {problem}\n")
 
 
-def test_failed_question_suggests_retry(admin: FakeAdmin, hermes: Hermes) -> None:
-    failure = {"error": {"message": "The model failed.", "code": "upstream_overloaded"}}
-    admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started"), sse(failure)])
-    done = hermes("chat", "-z", "?")
-    assert done.returncode == 1
-    assert done.stderr == "hermes: The model failed. (to try again: hermes chat -r s1 -z /retry)\n"
-
-
 def test_a_notice_goes_with_the_answer_but_not_into_it(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=completion("Lima.", notice="The earlier session\nis suspended."))
+    admin.routes |= {
+        RUNS: accepted(notice="The earlier session\nis suspended."),
+        EVENTS: Stream(parts=completion("Lima.")),
+    }
     done = hermes("chat", "-z", "?")
     assert (done.stdout, done.stderr) == ("Lima.\n", "hermes: The earlier session is suspended.\n")
     done = hermes("chat", "-z", "?", "--json")
     assert (json.loads(done.stdout)["notice"], done.stderr) == ("The earlier session\nis suspended.", "")
-
-
-def test_a_notice_of_the_last_chunk_counts_as_well(admin: FakeAdmin, hermes: Hermes) -> None:
-    last = {"choices": [{"delta": {}, "finish_reason": "stop"}], "hermes": {"session_id": "s9", "notice": "Fresh."}}
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Lima."), sse(last), sse("[DONE]")])
-    found = json.loads(hermes("chat", "-z", "?", "--json").stdout)
-    assert (found["session_id"], found["notice"]) == ("s9", "Fresh.")
 
 
 @pytest.mark.parametrize("argv", [["-z", "-"], []])
@@ -126,19 +124,30 @@ def test_a_nul_is_refused_in_words_of_the_terminal(admin: FakeAdmin, hermes: Her
     assert done.stderr.strip() == "hermes: the message contains a NUL character"
 
 
-@pytest.mark.parametrize("argv", [[], ["--json"]])
-def test_lost_daemon_during_a_question_is_explained(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
-    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Li")], cut=True)
-    done = hermes("chat", "-r", "s0", "-z", "?", *argv)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {WENT_AWAY}\n")
+def test_question_whose_daemon_went_away_continues_after_the_last_event(admin: FakeAdmin, hermes: Hermes) -> None:
+    started = sse({"attempt": 1}, "run.started", place="s1:3")
+    streams = iter([Stream(parts=[started, delta("Li")], cut=True), Stream(parts=completion("Lima."))])
+    admin.routes[EVENTS] = lambda _: next(streams)
+    done = hermes("chat", "-z", "?")
+    assert (done.returncode, done.stdout) == (0, "Lima.\n")
+    lost, back = done.stderr.splitlines()
+    assert lost == f"hermes: {WENT_AWAY}. Waiting up to 60 s for a daemon; Ctrl-C exits"
+    assert back == "hermes: the daemon is back"
+    assert [each.headers.get("Last-Event-ID") for each in admin.asked if each.path.endswith("/events")] == [
+        None,
+        "s1:3",
+    ]
+    assert len(messages(admin)) == 1
 
 
-def test_a_question_that_was_never_confirmed_is_not_called_stored(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=[], cut=True)
+def test_message_that_was_never_confirmed_is_sent_once_more(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[RUNS] = Stream(parts=[], cut=True)
     done = hermes("chat", "-z", "?")
     assert done.returncode == 1
     assert "may not be stored (see: hermes show " in done.stderr
+    keys = [each.headers["Idempotency-Key"] for each in admin.asked if each.path == "/v1/runs"]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
 
 
 @pytest.mark.parametrize("question", ["", "  ", "-"])
@@ -159,8 +168,9 @@ def test_an_unknown_session_cannot_be_resumed(admin: FakeAdmin, hermes: Hermes) 
 
 
 def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None:
-    answers = iter([completion("One."), completion("Two.\x1b[2J", session="s9", notice="This is a fresh session.")])
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
+    answers = iter([completion("One."), completion("Two.\x1b[2J")])
+    confirmed = iter([accepted(), accepted("s9", notice="This is a fresh session.")])
+    admin.routes |= {RUNS: lambda _: next(confirmed), EVENTS: lambda _: Stream(parts=next(answers))}
     done = hermes("chat", input="first\n\n/dance now\n/etc/passwd is gone\n/quit\nnever said\n")
     first, *rest = done.stdout.splitlines()
     assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. Model: offline\. /quit exits\.", first)
@@ -175,9 +185,9 @@ def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None
         == "hermes: the running daemon does not support `commands`: it is another version; run `hermes restart`\n"
     )
     assert done.returncode == 1
-    asked = [asked for asked in admin.asked if asked.path == "/v1/chat/completions"]
-    assert [each.body["messages"][0]["content"] for each in asked] == ["first", "/etc/passwd is gone"]
-    assert asked[1].headers["X-Hermes-Session-Id"] == "s1"
+    asked = messages(admin)
+    assert [each["input"] for each in asked] == ["first", "/etc/passwd is gone"]
+    assert asked[1]["session_id"] == "s1"
 
 
 def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None:
@@ -233,7 +243,7 @@ def test_exit_commands(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
 
 def test_a_daemon_that_goes_away_ends_the_conversation(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "transcript": []})
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("It begins")], cut=True)
+    admin.routes[EVENTS] = Stream(parts=[delta("It begins")], cut=True)
     done = hermes("chat", "-r", "s1", input="one\ntwo\n")
     assert (done.returncode, done.stderr) == (1, f"hermes: {WENT_AWAY}\n")
     assert done.stdout.endswith("\nIt begins\n")
@@ -245,11 +255,8 @@ def test_empty_chat_prints_no_resume_hint(admin: FakeAdmin, hermes: Hermes) -> N
 
 
 def test_a_refused_message_does_not_end_the_conversation(admin: FakeAdmin, hermes: Hermes) -> None:
-    answers: list[Answer | Stream] = [
-        Answer(status=429, body={"error": {"message": "Too much."}}),
-        Stream(parts=completion("ok")),
-    ]
-    admin.routes[COMPLETIONS] = lambda _: answers.pop(0)
+    answers = [Answer(status=429, body={"error": {"message": "Too much."}}), accepted()]
+    admin.routes |= {RUNS: lambda _: answers.pop(0), EVENTS: Stream(parts=completion("ok"))}
     done = hermes("chat", input="one\ntwo\n")
     assert done.stderr == "hermes: Too much.\n"
     assert "\nok\n" in done.stdout
@@ -326,20 +333,19 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_chat(admin: FakeAdmin) -> None:
     stopped = threading.Event()
 
     def endless() -> Iterator[bytes]:
-        yield chunk("It begins")
+        yield delta("It begins")
         while not stopped.wait(0.01):
             yield b": ping\n\n"
 
     answers = iter([endless(), iter(completion("Fine."))])
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
+    admin.routes[EVENTS] = lambda _: Stream(parts=next(answers))
 
     def stop(_: object) -> Answer:
         stopped.set()
         return Answer(body={"session": VIEW["session"]})
 
     with terminal("chat") as person:
-        session = person.expect(" /quit exits").split()[1].rstrip(".")
-        admin.routes[f"POST /sessions/{session}/stop"] = stop
+        admin.routes["POST /sessions/s1/stop"] = stop
         person.expect("you> ")
         person.type("tell me a story\n")
         person.expect("It begins")
@@ -366,11 +372,11 @@ def test_single_question_streams_its_answer_on_a_terminal(admin: FakeAdmin) -> N
     seen = threading.Event()
 
     def parts() -> Iterator[bytes]:
-        yield chunk("It begins")
+        yield delta("It begins")
         assert seen.wait(50)
         yield from completion(" and ends.")
 
-    admin.routes[COMPLETIONS] = Stream(parts=parts())
+    admin.routes[EVENTS] = Stream(parts=parts())
     with terminal("chat", "-z", "?") as person:
         person.expect("It begins")
         seen.set()
@@ -383,11 +389,11 @@ def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
 
     def endless() -> Iterator[bytes]:
         yield named("notice", text="thinking")
-        yield chunk("It begins")
+        yield delta("It begins")
         while not stopped.wait(0.01):
             yield b": ping\n\n"
 
-    admin.routes[COMPLETIONS] = Stream(parts=endless())
+    admin.routes[EVENTS] = Stream(parts=endless())
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
 
     def stop(_: object) -> Answer:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.config.home import Home
 from hermes.domain.errors import HermesError, NotRunningError
+from hermes.domain.text.server_event import RawEvent
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, sse
 from tests.support.waiting import eventually
 
@@ -66,7 +67,7 @@ def test_no_socket_means_that_no_daemon_runs(client: AdminClient, home: Home) ->
         client.get("/info")
     assert str(caught.value) == expected
     with pytest.raises(NotRunningError):
-        next(client.stream_sse("GET", "/events"))
+        next(client.stream("/events"))
 
 
 def test_stale_socket_means_no_daemon(client: AdminClient, home: Home) -> None:
@@ -97,7 +98,7 @@ def test_lost_connection_is_reported(client: AdminClient, home: Home) -> None:
         with pytest.raises(NotRunningError, match="closed the connection in the middle"):
             client.get("/info")
         with pytest.raises(NotRunningError, match="closed the connection in the middle"):
-            next(client.stream_sse("GET", "/events"))
+            next(client.stream("/events"))
         thread.join(30)
 
 
@@ -129,6 +130,10 @@ def test_answer_that_is_not_an_object_is_refused(admin: FakeAdmin, client: Admin
         client.get("/info")
 
 
+def told(events: Iterator[RawEvent]) -> list[tuple[str, str]]:
+    return [(event.name, event.data) for event in events]
+
+
 def test_a_stream_gives_its_events(admin: FakeAdmin, client: AdminClient) -> None:
     parts = [
         b"\xef\xbb\xbf",
@@ -140,20 +145,20 @@ def test_a_stream_gives_its_events(admin: FakeAdmin, client: AdminClient) -> Non
     admin.routes["GET /events"] = Stream(
         parts=[*parts[1:], "data: é".encode()[:-1], b"\xa9\n\n", b"data: unfinished"]
     )
-    assert list(client.stream_sse("GET", "/events")) == [("a", "1"), ("message", "two\nlines"), ("message", "é")]
+    assert told(client.stream("/events")) == [("a", "1"), ("message", "two\nlines"), ("message", "é")]
 
 
 def test_cut_stream_is_reported(admin: FakeAdmin, client: AdminClient) -> None:
     admin.routes["GET /events"] = Stream(parts=[sse("1")], cut=True)
-    events = client.stream_sse("GET", "/events")
-    assert next(events) == ("message", "1")
+    events = client.stream("/events")
+    assert next(events).data == "1"
     with pytest.raises(NotRunningError, match="closed the connection in the middle"):
         next(events)
 
 
 def test_a_refused_stream_is_the_daemons_own_words(admin: FakeAdmin, client: AdminClient) -> None:
     with pytest.raises(AdminError, match="There is nothing at /nothing"):
-        next(client.stream_sse("GET", "/nothing"))
+        next(client.stream("/nothing"))
 
 
 def test_feed_yields_none_between_events(admin: FakeAdmin, client: AdminClient) -> None:
@@ -166,13 +171,13 @@ def test_feed_yields_none_between_events(admin: FakeAdmin, client: AdminClient) 
 
     admin.routes["GET /events"] = Stream(parts=parts())
     seen = []
-    with client.follow("GET", "/events") as feed:
+    with client.follow("/events") as feed:
         for arrived in feed.poll(0.01):
             if arrived is None:
                 looked.set()
             else:
-                seen.append(arrived)
-    assert seen == [("message", "1"), ("message", "2")]
+                seen.append(arrived.data)
+    assert seen == ["1", "2"]
 
 
 def test_feed_can_be_closed_early(admin: FakeAdmin, client: AdminClient) -> None:
@@ -181,7 +186,7 @@ def test_feed_can_be_closed_early(admin: FakeAdmin, client: AdminClient) -> None
             yield b": ping\n\n"
 
     admin.routes["GET /events"] = Stream(parts=endless())
-    with client.follow("GET", "/events") as feed:
+    with client.follow("/events") as feed:
         assert next(feed.poll(0.01)) is None
         eventually(lambda: admin.asked)
     assert admin.left.wait(30)
@@ -192,7 +197,7 @@ def test_feed_can_be_closed_early(admin: FakeAdmin, client: AdminClient) -> None
 def test_feed_raises_errors_of_the_stream(admin: FakeAdmin, client: AdminClient, path: str, cut: bool) -> None:
     admin.routes["GET /events"] = Stream(parts=[], cut=cut)
     expected = NotRunningError if cut else AdminError
-    with client.follow("GET", path) as feed, pytest.raises(expected):
+    with client.follow(path) as feed, pytest.raises(expected):
         list(feed.poll(1))
 
 

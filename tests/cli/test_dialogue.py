@@ -9,20 +9,23 @@ import pytest
 
 from tests.cli.conftest import Hermes
 from tests.cli.fake_admin import (
+    EVENTS,
+    RUNS,
     Answer,
     Asked,
     FakeAdmin,
     Stream,
+    accepted,
     approval,
-    chunk,
+    completed,
     completion,
+    delta,
     named,
     question,
-    sse,
     tool_began,
     tool_ended,
 )
-from tests.cli.test_chat import COMPLETIONS, terminal
+from tests.cli.test_chat import messages, terminal
 from tests.cli.test_inspect import VIEW, session
 
 ANSWER = "POST /api/sessions/s1/answer"
@@ -47,17 +50,19 @@ def asking(admin: FakeAdmin) -> list[bytes]:
         return Answer(body={})
 
     def parts() -> Iterator[bytes]:
-        yield chunk("Hm.")
-        yield asked[0]
+        yield from (named("run.started", attempt=1), delta("Hm."), named("message.completed", text="Hm."), asked[0])
         while not answered.wait(0.01):
             yield b": ping\n\n"
-        yield from completion(" Done.")
+        yield named("answered", call_id="c1")
+        if b"approval" not in asked[0]:
+            yield tool_ended("clarify", call="c2")  # not shown: it did no work
+        yield completed("Done.")
 
     def view(_: Asked) -> Answer:
         call = "c1" if b"approval" in asked[0] else "c2"
         return Answer(body={**WAITS, "pending": None} if answered.is_set() else pending(call))
 
-    admin.routes |= {COMPLETIONS: Stream(parts=parts()), ANSWER: answer, COMMANDS: answer, API_VIEW: view}
+    admin.routes |= {EVENTS: Stream(parts=parts()), ANSWER: answer, COMMANDS: answer, API_VIEW: view}
     return asked
 
 
@@ -67,21 +72,20 @@ def answers(admin: FakeAdmin) -> list[object]:
 
 def test_tools_are_lines_with_outcome_and_duration(admin: FakeAdmin, hermes: Hermes) -> None:
     parts = [
-        *(chunk("Let me look."), tool_began(), named("tool.progress", call_id="c1", text="50 %"), tool_ended()),
+        *(delta("Let me look."), tool_began(), named("tool.progress", call_id="c1", text="50 %"), tool_ended()),
         *(tool_began("read_file", "read_file: x", "c2"), tool_ended("read_file", "error", "c2", 3.0)),
-        tool_ended("clarify", call="c3"),  # a question that was answered: no work
         *completion("So."),
     ]
-    admin.routes[COMPLETIONS] = Stream(parts=parts)
+    admin.routes[EVENTS] = Stream(parts=parts)
     lines = hermes("chat", input="?\n").stdout.splitlines()
     assert lines[1:-1] == ["Let me look.", "[terminal: echo hi (250ms)]", "[read_file: x (error, 3s)]", "So."]
 
 
 def test_notices_are_printed_on_their_own_lines(admin: FakeAdmin, hermes: Hermes) -> None:
-    parts = [named("notice", text="trying again"), chunk("It is"), chunk(finish="length"), sse("[DONE]")]
-    admin.routes[COMPLETIONS] = Stream(parts=parts)
+    parts = [named("notice", text="trying again"), delta("It is"), completed("It is", "length")]
+    admin.routes[EVENTS] = Stream(parts=parts)
     lines = hermes("chat", input="?\n").stdout.splitlines()
-    assert lines[1:-1] == ["(trying again)", "It is", "(cut off at the output limit of the model)"]
+    assert lines[1:-1] == ["(trying again)", "It is", "(The answer was cut off at the output limit of the model.)"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_a_question_is_answered_by_number_or_in_words(
         person.type("go\n")
         person.expect("the turn has a question for you:\r\n  Which?\r\n  1. red\r\n  2. blue\r\n  answer> ")
         person.type(f"{typed}\n")
-        person.expect("Done.")
+        assert "clarify" not in person.expect("Done.")
         person.expect("you> ")
         person.type("\x04")
     assert answers(admin) == [{"answer": sent, "call_id": "c2"}]
@@ -133,14 +137,14 @@ def test_leaving_an_approval_leaves_the_turn_waiting(admin: FakeAdmin, asking: l
 
 
 def test_pasted_lines_are_one_message(admin: FakeAdmin) -> None:
-    admin.routes[COMPLETIONS] = lambda _: Stream(parts=completion("Read."))
+    admin.routes[EVENTS] = lambda _: Stream(parts=completion("Read."))
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("first line\nsecond line\n\nlast line\n")
         person.expect("Read.")
         person.expect("you> ")
         person.type("\x04")
-    assert said(admin) == ["first line\nsecond line\n\nlast line"]
+    assert [each["input"] for each in messages(admin)] == ["first line\nsecond line\n\nlast line"]
 
 
 # ---------------------------------------------------------------- commands
@@ -154,14 +158,14 @@ def test_commands_go_to_the_daemon(admin: FakeAdmin, hermes: Hermes) -> None:
         Answer(body={"ok": True, "text": "A fresh one.", "session_id": "s2", "turn_id": None}),
     ]
     admin.routes[COMMANDS] = lambda _: replies.pop(0)
-    admin.routes[COMPLETIONS] = Stream(parts=completion("Hello.", session="s2"))
+    admin.routes |= {RUNS: accepted("s2"), EVENTS: Stream(parts=completion("Hello."))}
     done = hermes("chat", "-r", "s1", input="/status\n/Dance now\n/new\nhello\n/help status\n")
     assert done.stdout.splitlines()[1:] == [
         *("It is idle.", "There is no command /dance.", "A fresh one.", "Hello.", "Continue with: hermes chat -r s2"),
     ]
     sent = [each for each in admin.asked if each.method == "POST"]
     assert [each.body.get("text") for each in sent] == ["/status", "/Dance now", "/new", None, "/help status"]
-    assert sent[3].headers["X-Hermes-Session-Id"] == "s2"
+    assert sent[3].body["session_id"] == "s2"
 
 
 def test_yes_after_a_command_that_asks_first_confirms_it(admin: FakeAdmin, hermes: Hermes) -> None:
@@ -210,16 +214,8 @@ def test_the_turn_that_a_command_begins_is_followed(admin: FakeAdmin, hermes: He
     running = {**VIEW, "session": session("s1", running_turn="t7"), "transcript": []}
     admin.routes["GET /sessions/s1"] = Answer(body=running)
     admin.routes[COMMANDS] = Answer(body={"ok": True, "text": "Again.", "session_id": "s1", "turn_id": "t7"})
-    mine = {"session": "s1", "turn": "t7"}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1}
-    admin.routes["GET /events"] = Stream(
-        parts=[
-            sse({"session": "s1", "turn": "other", "text": "not mine"}, "turn_answered"),
-            sse({**mine, "call": "c1", "name": "terminal", "summary": "ls"}, "call_began"),
-            sse({**mine, "call": "c1", "name": "terminal", "outcome": "ok", "took_s": 2.0}, "call_ended"),
-            sse({**mine, "text": "Here.", "model": "m", "finish_reason": "stop", "usage": usage}, "turn_answered"),
-        ]
-    )
+    parts = [tool_began(summary="ls"), tool_ended(took_s=2.0), *completion("Here.")]
+    admin.routes[EVENTS] = Stream(parts=parts)
     done = hermes("chat", "-r", "s1", input="/retry\n")
     assert done.stdout.splitlines()[1:-1] == ["Again.", "[terminal: ls (2s)]", "Here."]
 
@@ -257,22 +253,22 @@ def test_a_command_at_an_approval_is_a_command(admin: FakeAdmin, asking: list[by
 
 def test_resumed_session_shows_its_open_question(admin: FakeAdmin) -> None:
     answered = threading.Event()
-    mine = {"session": "s1", "turn": "t1"}
 
     def answer(_: Asked) -> Answer:
         answered.set()
         return Answer(body={})
 
     def parts() -> Iterator[bytes]:
+        yield from (delta("Hm."), approval("rm -rf build", choices=("once", "deny")))
         while not answered.wait(0.01):
             yield b": ping\n\n"
-        yield sse({**mine, "text": "Done.", "model": "m", "finish_reason": "stop", "usage": {}}, "turn_answered")
+        yield from (named("answered", call_id="c1"), completed("Done."))
 
     views = {"GET /sessions/s1": Answer(body=WAITS), API_VIEW: Answer(body=pending())}
-    admin.routes |= {**views, "GET /events": lambda _: Stream(parts=parts()), ANSWER: answer}
+    admin.routes |= {**views, EVENTS: lambda _: Stream(parts=parts()), ANSWER: answer}
     admin.routes["GET /sessions/s1"] = Answer(body={**WAITS, "session": session("s1", running_turn="t1")})
     with terminal("chat", "-r", "s1") as person:
-        person.expect("a tool call needs your approval:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
+        person.expect("terminal needs your approval:\r\n  rm -rf build\r\n  [o]nce  [d]eny> ")
         person.type("always\n")
         person.expect("Type once or deny;")
         person.type("y\n")
@@ -282,17 +278,14 @@ def test_resumed_session_shows_its_open_question(admin: FakeAdmin) -> None:
     assert answers(admin) == [{"answer": "once", "call_id": "c1"}]
 
 
-def said(admin: FakeAdmin) -> list[str]:
-    return [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
-
-
 def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> None:
-    mine = {"session": "s1", "turn": "t1"}
-    end = sse({**mine, "text": "It ends.", "model": "m", "finish_reason": "stop", "usage": {}}, "turn_answered")
-    admin.routes |= {
-        COMPLETIONS: Stream(parts=[named("notice", text="thinking")], cut=True),
-        "GET /events": Stream(parts=[end]),
-    }
+    streams = iter(
+        [
+            Stream(parts=[delta("It"), named("notice", text="thinking")], cut=True),
+            Stream(parts=completion("It ends.")),
+        ]
+    )
+    admin.routes[EVENTS] = lambda _: next(streams)
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("one\n")
@@ -305,8 +298,5 @@ def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> N
 
 
 def test_call_denied_by_the_rules_is_shown_as_blocked(admin: FakeAdmin, hermes: Hermes) -> None:
-    call = {"id": "c1", "function": {"name": "terminal", "arguments": '{"command": "rm -rf /"}'}}
-    transcript = [{"role": "assistant", "content": "", "tool_calls": [call]}]
-    admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "transcript": transcript})
-    admin.routes[COMPLETIONS] = Stream(parts=[tool_ended(outcome="denied"), *completion("No.")])
-    assert "[terminal: rm -rf / (blocked)]" in hermes("chat", input="?\n").stdout
+    admin.routes[EVENTS] = Stream(parts=[tool_ended(outcome="denied"), *completion("No.")])
+    assert "[terminal: echo hi (blocked)]" in hermes("chat", input="?\n").stdout

@@ -8,13 +8,12 @@ import pytest
 
 from hermes.cli import next_boot
 from hermes.cli.chat.conversation import Conversation
-from hermes.cli.chat.fact import NoticeShown
 from hermes.cli.client import AdminClient
 from hermes.cli.next_boot import across_restarts
 from hermes.config.home import Home
 from hermes.domain.errors import NotRunningError
-from tests.cli.fake_admin import FakeAdmin, Stream, accepted
-from tests.cli.test_chat import COMPLETIONS, Terminal, terminal
+from tests.cli.fake_admin import EVENTS, FakeAdmin, Stream
+from tests.cli.test_chat import Terminal, terminal
 from tests.support.daemon_process import DaemonProcess
 from tests.support.waiting import eventually
 
@@ -54,17 +53,17 @@ def test_oneshot_without_a_daemon_tells_how_to_see_the_answer(
     admin: FakeAdmin, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(next_boot, "AWAY_S", 0.1)
-    admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started")], cut=True)
+    admin.routes[EVENTS] = Stream(parts=[], cut=True)
     client = AdminClient(home.socket)
     conversation = Conversation(client, "s1")
-    answer = across_restarts(conversation, client, conversation.ask("?"))
-    told = next(fact for fact in answer if isinstance(fact, NoticeShown))
-    assert "stopped in the middle of the answer" in told.text
+    steps = across_restarts(conversation, client, lambda: conversation.ask("?", "key"))
+    next(steps)
+    assert "stopped in the middle of the answer" in conversation.view.blocks[-1].text
     admin.close()
     with pytest.raises(
         NotRunningError, match=r"did not come back.*stored.*hermes show s1; continue with: hermes chat -r s1"
     ):
-        list(answer)
+        list(steps)
 
 
 def test_chat_shows_the_answer_after_a_restart() -> None:
@@ -108,8 +107,7 @@ def test_a_question_is_kept_while_no_daemon_runs_and_asked_again() -> None:
         person.expect("[d]eny> ")
         daemon.kill()
         person.type("yes\n")
-        person.expect("hermes: no daemon runs on ")
-        person.expect("(waiting up to 60 s for a daemon; Ctrl-C exits)")
+        person.expect("Waiting up to 60 s for a daemon; Ctrl-C exits)")
         daemon.start()
         person.expect("(the daemon is back)")
         person.expect("[d]eny> ")
@@ -117,7 +115,7 @@ def test_a_question_is_kept_while_no_daemon_runs_and_asked_again() -> None:
         person.type("no\n")
         person.expect("Ctrl-C exits)")
         person.press_ctrl_c()
-        person.expect("(The question is stored and waits for your answer)")
+        person.expect("(The question is stored and waits for your answer")
         person.expect("Continue with: hermes chat -r ")
 
 

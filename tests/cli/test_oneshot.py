@@ -16,29 +16,29 @@ import pytest
 from hermes.config.home import Home
 from tests.cli.conftest import Hermes, command
 from tests.cli.fake_admin import (
+    EVENTS,
     Answer,
     Asked,
     FakeAdmin,
     Stream,
     approval,
-    chunk,
+    completed,
     completion,
+    delta,
     named,
     question,
-    sse,
     tool_began,
     tool_ended,
 )
 from tests.cli.test_inspect import VIEW, session
 from tests.cli.test_setup import until_shown
 
-COMPLETIONS = "POST /v1/chat/completions"
 ANSWER = "POST /api/sessions/s1/answer"
 
 
 def test_oneshot_prints_text_after_the_last_tool_call(admin: FakeAdmin, hermes: Hermes) -> None:
-    parts = [chunk("Let me look."), tool_began(), tool_ended(), *completion("It is 5.")]
-    admin.routes[COMPLETIONS] = Stream(parts=parts)
+    parts = [delta("Let me look."), tool_began(), tool_ended(), *completion("It is 5.")]
+    admin.routes[EVENTS] = Stream(parts=parts)
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout, done.stderr) == (0, "It is 5.\n", "")
 
@@ -47,11 +47,11 @@ def test_answer_appears_on_a_terminal_while_it_is_written(admin: FakeAdmin, home
     seen = threading.Event()
 
     def parts() -> Iterator[bytes]:
-        yield chunk("The first ")
+        yield delta("The first ")
         assert seen.wait(60)  # the rest comes only after the terminal showed this
         yield from completion("and the rest.")
 
-    admin.routes[COMPLETIONS] = Stream(parts=parts())
+    admin.routes[EVENTS] = Stream(parts=parts())
     parent, child = pty.openpty()
     process = subprocess.Popen(command("chat", "-z", "?"), stdin=child, stdout=child, stderr=child)
     os.close(child)
@@ -67,22 +67,22 @@ def test_answer_appears_on_a_terminal_while_it_is_written(admin: FakeAdmin, home
 
 
 def test_text_that_was_taken_back_is_not_printed(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("It is fo"), named("message.reset"), *completion("It is 5.")])
+    admin.routes[EVENTS] = Stream(parts=[delta("It is fo"), named("message.reset"), *completion("It is 5.")])
     assert hermes("chat", "-z", "?").stdout == "It is 5.\n"
 
 
 def test_notices_on_the_way_go_to_stderr(admin: FakeAdmin, hermes: Hermes) -> None:
     parts = [named("notice", text="the model is busy;\ntrying again"), named("something.new", x=1), *completion("ok")]
-    admin.routes[COMPLETIONS] = Stream(parts=parts)
+    admin.routes[EVENTS] = Stream(parts=parts)
     done = hermes("chat", "-z", "?")
     assert (done.stdout, done.stderr) == ("ok\n", "hermes: the model is busy; trying again\n")
 
 
 def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("It is"), chunk(finish="length"), sse("[DONE]")])
+    admin.routes[EVENTS] = Stream(parts=[delta("It is"), completed("It is", "length")])
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout) == (0, "It is\n")
-    assert done.stderr == "hermes: the answer was cut off at the output limit of the model\n"
+    assert done.stderr == "hermes: The answer was cut off at the output limit of the model.\n"
     assert json.loads(hermes("chat", "-z", "?", "--json").stdout)["finish_reason"] == "length"
 
 
@@ -110,14 +110,14 @@ def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) 
 def test_oneshot_that_needs_an_answer_exits_with_3(
     admin: FakeAdmin, hermes: Hermes, asked: bytes, said: str, argv: list[str]
 ) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), asked])
+    admin.routes[EVENTS] = Stream(parts=[delta("Hm."), asked])
     done = hermes("chat", *argv)
     assert (done.returncode, done.stdout, done.stderr) == (3, "", said)
     assert not any(each.path.endswith("/stop") for each in admin.asked)
 
 
 def test_a_piped_conversation_takes_no_line_for_an_approval(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), approval()])
+    admin.routes[EVENTS] = Stream(parts=[delta("Hm."), approval()])
     done = hermes("chat", input="one\no\n")
     assert done.returncode == 3
     assert done.stderr.startswith("hermes: terminal needs your approval:\n")
@@ -137,7 +137,7 @@ def test_yolo_approves_and_prints_a_notice(admin: FakeAdmin, hermes: Hermes, arg
         assert allowed.wait(30)
         yield from completion("Gone.")
 
-    admin.routes |= {COMPLETIONS: Stream(parts=parts()), ANSWER: answer}
+    admin.routes |= {EVENTS: Stream(parts=parts()), ANSWER: answer}
     done = hermes("chat", "--yolo", *argv, input="" if argv else "go\n")
     assert done.returncode == 0
     assert "allowed by --yolo: rm -rf build it deletes" in done.stdout + done.stderr
@@ -157,7 +157,7 @@ def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Her
         stopped.set()
         return Answer(body={})
 
-    admin.routes |= {COMPLETIONS: Stream(parts=parts()), "POST /sessions/s1/stop": stop}
+    admin.routes |= {EVENTS: Stream(parts=parts()), "POST /sessions/s1/stop": stop}
     done = hermes("chat", "-z", "?", "--timeout", "3")
     assert (done.returncode, done.stdout) == (124, "")
     assert "no answer within 3 s; the turn was stopped" in done.stderr
@@ -181,17 +181,17 @@ def test_waiting_behind_another_turn_is_explained(admin: FakeAdmin, hermes: Herm
     looked = threading.Event()
 
     def view(asked: Asked) -> Answer:
-        if any(each.path == "/v1/chat/completions" for each in admin.asked):
+        if any(each.path == "/v1/runs" for each in admin.asked):
             looked.set()
         busy = session("s1", phase=phase, running_turn="t0", reason="may I?", since=time.time() - 40)
         return Answer(body={**VIEW, "session": busy})
 
     def parts() -> Iterator[bytes]:
-        yield chunk()
+        yield named("run.accepted")
         assert looked.wait(30)
         yield from completion("At last.")
 
-    admin.routes |= {COMPLETIONS: Stream(parts=parts()), "GET /sessions/s1": view}
+    admin.routes |= {EVENTS: Stream(parts=parts()), "GET /sessions/s1": view}
     done = hermes("chat", "-r", "s1", "-z", "?")
     assert (done.returncode, done.stdout) == (0, "At last.\n")
     assert re.match(hint, done.stderr)

@@ -17,9 +17,9 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from hermes.cli.inspection.live_source import DaemonSource
+from hermes.system.random_id import new_session_id
 from hermes.tui.chat.app import ChatApp, ChatOptions
 from hermes.tui.chat.figures import LinkState
-from hermes.tui.chat.session_link import new_session_id
 from hermes.tui.top.source import SampleWish
 from hermes.tui.top.top_app import TopApp
 from hermes.tui.widgets.question_menu import QuestionMenu
@@ -75,7 +75,7 @@ def save(app: App[Any], name: str, title: str) -> None:
 
 
 async def chat(daemon: DaemonProcess) -> None:
-    app = ChatApp(ChatOptions(data_dir=daemon.home, session=new_session_id()))
+    app = ChatApp(ChatOptions(data_dir=daemon.home, session=new_session_id(0.0)))
     async with app.run_test(size=SIZE) as pilot:
         await until(lambda: app.link.connection is LinkState.ONLINE, within_s=60)
         await pilot.press(*_ASKED, "enter")

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from hermes.client.api_error import ApiError, ConnectionFailedError
-from hermes.client.sse import RawEvent
 from hermes.domain.ids import RUN, SessionId, TurnId, TurnToken
+from hermes.domain.text.server_event import RawEvent
 
 SESSION = "s1"
 _CUT = None

@@ -19,10 +19,9 @@ from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from hermes.cli.chat.conversation import CommandResult, Conversation
-    from hermes.cli.chat.fact import Fact
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
 
@@ -154,9 +153,9 @@ def _conversation(client: AdminClient, resumed: str | None, workdir: str | None)
         session = resolve_resumed(client, resumed)
         view = client.get(session_path(session), tail=_LAST_MESSAGES)
         return Conversation(client, view["session"]["id"]), "\n".join(describe(view, session))
-    import secrets
+    from hermes.system.random_id import new_session_id
 
-    session = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
+    session = new_session_id(time.time())
     where = f" Working directory: {one_line(workdir)}." if workdir else ""
     return Conversation(client, session, workdir), f"Session {session}.{where}"
 
@@ -190,19 +189,13 @@ def _answer_one(
 ) -> int:
     from hermes.cli.chat.conversation import TurnFailedError, is_command
 
+    turn = ""
     if is_command(question) and "\n" not in question.strip():
         reply = conversation.command(question.strip())
-        if reply.turn is None:
+        if not (turn := reply.turn):
             return _print_reply(conversation, reply, args)
-        facts = conversation.watch(reply.turn)
-    else:
-        facts = conversation.ask(question)
-    if not inside:
-        from hermes.cli.next_boot import across_restarts
-
-        facts = across_restarts(conversation, client, facts)
     try:
-        text = _only_answer(conversation, facts, args, inside=inside)
+        _follow(conversation, client, (question, turn), args, inside=inside)
     except KeyboardInterrupt:
         _print_notice(_stop_turn(conversation, "stopped by Ctrl-C"))
         raise
@@ -211,18 +204,16 @@ def _answer_one(
             f"{error}; {_stop_turn(conversation, f'it took longer than {args.timeout:g} s')}"
         ) from None
     except TurnFailedError as error:
-        if conversation.turn is None:
-            raise
         raise HermesError(f"{error} (to try again: hermes chat -r {conversation.session} -z /retry)") from error
-    last = conversation.last
+    text, notice = str(conversation.end.get("output") or ""), conversation.notice or None
     if args.json:
-        print_json({"session_id": conversation.session, "text": text, **last})
+        told = {name: conversation.end.get(name) for name in ("model", "finish_reason", "usage")}
+        print_json({"session_id": conversation.session, "text": text, **told, "notice": notice})
         return 0
-    if last["notice"]:
-        _print_notice(last["notice"])
-    if last["finish_reason"] == "length":
-        _print_notice("the answer was cut off at the output limit of the model")
-    print("" if _streams(args) else text)
+    if notice:
+        _print_notice(notice)
+    if not _streams(args):
+        print(text)
     return 0
 
 
@@ -242,51 +233,47 @@ def _print_reply(conversation: Conversation, reply: CommandResult, args: argpars
     return 0 if reply.ok else 1
 
 
-def _only_answer(
-    conversation: Conversation, answer: Generator[Fact], args: argparse.Namespace, *, inside: bool
-) -> str:
-    """Return the text after the last tool call."""
-    from hermes.cli.chat.fact import NoticeShown, QuestionShown, Text, TextDiscarded, ToolCallBegan
-    from hermes.cli.chat.turn_question import WaitingError, details
+def _follow(
+    conversation: Conversation, client: AdminClient, asked: tuple[str, str], args: argparse.Namespace, *, inside: bool
+) -> None:
+    """Follow the turn of a question, or of the command that started it. On a terminal, print it as it is written."""
+    import secrets
+    from functools import partial
 
-    texts: list[str] = []
-    streams = _streams(args)
+    from hermes.cli.chat.turn_question import WaitingError, details
+    from hermes.cli.chat.view import AnswerView
+    from hermes.cli.next_boot import across_restarts
+
+    question, turn = asked
+    key = secrets.token_hex(16)
+    begin = partial(conversation.watch, turn) if turn else partial(conversation.ask, question, key)
+    lines, allowed = AnswerView(streams=_streams(args)), None
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
-    with closing(answer) as facts:
-        for fact in facts:
-            match fact:
-                case Text(text=text):
-                    texts.append(text)
-                    if streams:
-                        print(printable(text), end="", flush=True)
-                case ToolCallBegan() | TextDiscarded():
-                    if streams and texts:
-                        print()
-                    texts.clear()
-                case NoticeShown(text=text):
-                    _print_notice(text)
-                case QuestionShown(approval=True) if args.yolo:
-                    conversation.answer(fact, "once")
-                    _print_notice(f"allowed by --yolo: {' '.join(details(fact))}")
-                case QuestionShown():
-                    raise WaitingError(conversation.session, fact, inside=inside)
-                case _:
-                    pass
+    conversation.begin()
+    with closing(begin() if inside else across_restarts(conversation, client, begin)) as steps:
+        for _ in steps:
+            lines.show(conversation.view)
+            prompt = conversation.view.prompt
+            if prompt is not None and prompt != allowed:
+                if not (args.yolo and prompt.approval):
+                    lines.finish()
+                    raise WaitingError(conversation.session, prompt, inside=inside)
+                conversation.answer(prompt, "once")
+                lines.notice(f"allowed by --yolo: {' '.join(details(prompt))}")
+                allowed = prompt
             if deadline is not None and time.monotonic() > deadline:
                 raise TimedOutError(f"no answer within {args.timeout:g} s")
-    return "".join(texts)
+    lines.finish()
 
 
 def _stop_turn(conversation: Conversation, reason: str) -> str:
     """Stop the turn, and return what is stored of it."""
-    from hermes.cli.chat.conversation import kept
-
     session = conversation.session
     try:
         conversation.stop(reason)
     except NotRunningError:
-        return f"no daemon runs to stop the turn. {kept(session)}"
-    if conversation.turn is None:
+        return f"no daemon runs to stop the turn. {conversation.kept()}"
+    if not conversation.turn:
         return f"the daemon did not confirm the question: it may not be stored (see: hermes show {session})"
     return f"the turn was stopped; the question is stored (see: hermes show {session})"
 

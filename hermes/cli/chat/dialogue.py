@@ -5,13 +5,13 @@ For pipes, dumb terminals and screen readers. Lines that are typed while an answ
 
 from __future__ import annotations
 
+import secrets
 import select
 import sys
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from hermes.cli.chat.conversation import StoppedError, TurnFailedError, is_command
-from hermes.cli.chat.fact import NoticeShown, QuestionShown, SteeringTaken, TextDiscarded
 from hermes.cli.chat.turn_question import (
     WaitingError,
     confirmations,
@@ -22,9 +22,9 @@ from hermes.cli.chat.turn_question import (
     prompt,
 )
 from hermes.cli.chat.view import LineView
-from hermes.cli.client import AdminError, LostError
+from hermes.cli.client import AdminError
 from hermes.cli.command_list import print_commands
-from hermes.cli.next_boot import AWAY_S, current_boot, until_back
+from hermes.cli.next_boot import across_restarts, current_boot, until_back
 from hermes.cli.output import print_text, printable
 from hermes.domain.errors import HermesError, NotRunningError
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from hermes.cli.chat.conversation import CommandResult, Conversation
-    from hermes.cli.chat.fact import Fact
     from hermes.cli.client import AdminClient
+    from hermes.tui.view_model import OpenPrompt
 
 _PASTE_GAP_S = 0.03
 _LEAVE = ("/quit", "/exit", "/q")
@@ -59,7 +59,6 @@ class Dialogue:
         self._inside = inside
         self._interactive = sys.stdin.isatty()
         self._resumed = resumed
-        self._asking = False  # a question is open on the terminal
         self._confirming: dict[str, str] = {}  # command for a typed yes or no, after a command that asks back
 
     def run(self) -> int:
@@ -98,14 +97,16 @@ class Dialogue:
         elif is_command(text):
             return self._command(text)
         elif text:
-            return self._turn(lambda: self._conversation.ask(text))
+            key = secrets.token_hex(16)
+            return self._turn(lambda: self._conversation.ask(text, key))
         return True
 
     def _resume_question(self) -> None:
         """Show the open question of a resumed session. Without a terminal the next line may be the answer."""
-        turn = self._conversation.asking_turn() if self._interactive else None
-        if turn is not None:
-            self._turn(lambda: self._conversation.watch(turn))
+        pending = self._conversation.pending() if self._interactive else None
+        if pending is not None:
+            turn = str(pending["turn_id"])
+            self._turn(lambda: self._conversation.watch(turn), resumes=True)
 
     # ------------------------------------------------------------ commands
 
@@ -125,7 +126,7 @@ class Dialogue:
             for _ in until_back(self._client, after=before):
                 pass
             print_text("(the daemon is back)")
-        if reply is None or reply.turn is None:
+        if reply is None or not reply.turn:
             return reply is not None and reply.ok
         turn = reply.turn
         return self._turn(lambda: self._conversation.watch(turn))
@@ -145,101 +146,70 @@ class Dialogue:
 
     # ------------------------------------------------------------ a turn
 
-    def _turn(self, begin: Callable[[], Generator[Fact]]) -> bool:
-        view = LineView()
+    def _turn(self, begin: Callable[[], Generator[None]], *, resumes: bool = False) -> bool:
+        lines = LineView()
         try:
-            self._follow(begin, view)
+            self._follow(begin, lines, resumes=resumes)
         except KeyboardInterrupt:
-            view.finish()
+            lines.finish()
+            if self._conversation.is_away:
+                print_text(f"({self._conversation.kept()})")
+                raise _LeftError from None
             self._conversation.stop()
             print("(stopped)")
-        except (NotRunningError, WaitingError, _LeftError):  # the daemon or the person is gone
-            view.finish()
+        except (NotRunningError, WaitingError):  # the daemon or the person is gone
+            lines.finish()
             raise
         except StoppedError as error:
-            view.finish()
-            print_text(f"({error})")
+            lines.notice(str(error))
             return False
         except HermesError as error:
-            view.finish()
+            lines.finish()
             print_text(f"hermes: {error}", file=sys.stderr)
             if isinstance(error, TurnFailedError) and not error.suggests_retry:
                 print_text("(/retry tries again)")
             return False
         else:
-            for notice in self._closing_notices():
-                view.show(NoticeShown(text=notice))
-            view.finish()
+            lines.finish()
+            if self._conversation.notice:
+                lines.notice(self._conversation.notice)
         return True
 
-    def _follow(self, begin: Callable[[], Generator[Fact]], view: LineView) -> None:
-        """Show a turn to its end, also across a restart of the daemon."""
-        self._asking = False
-        try:
-            with closing(begin()) as facts:
-                for fact in facts:
-                    if isinstance(fact, QuestionShown):
-                        self._asked(fact, view)
-                    elif not isinstance(fact, SteeringTaken):
-                        view.show(fact)
-        except NotRunningError as error:
-            if not self._interactive or self._inside:
-                raise
-            view.finish()
-            self._await_daemon(error)
-            turn = self._conversation.turn
-            if turn is None and isinstance(error, LostError):
-                return  # the message may not be stored, as the error says
-            if turn is not None:
-                view.show(TextDiscarded())
-            self._follow(begin if turn is None else lambda: self._conversation.watch(turn), view)
-
-    def _await_daemon(self, error: NotRunningError) -> None:
-        print_text(f"hermes: {error}", file=sys.stderr)
-        kept = self._kept(error)
-        try:
-            print_text(f"(waiting up to {AWAY_S:.0f} s for a daemon; Ctrl-C exits)")
-            for _ in until_back(self._client):
-                pass
-        except KeyboardInterrupt:
-            print_text(f"({kept})")
-            raise _LeftError from None
-        except NotRunningError as none:
-            where = f"continue with: hermes chat -r {self._conversation.session}"
-            raise NotRunningError(f"{none}. {kept}; {where}") from none
-        print_text("(the daemon is back)")
-
-    def _kept(self, error: NotRunningError) -> str:
-        if self._asking:
-            return "The question is stored and waits for your answer"
-        if self._conversation.turn is not None:
-            return "The message is stored and the turn resumes when a daemon runs again"
-        return "The message may not be stored" if isinstance(error, LostError) else "The message was not sent"
-
-    def _closing_notices(self) -> Iterator[str]:
-        if self._conversation.last["finish_reason"] == "length":
-            yield "cut off at the output limit of the model"
-        if notice := self._conversation.last["notice"]:
-            yield notice
+    def _follow(self, begin: Callable[[], Generator[None]], lines: LineView, *, resumes: bool) -> None:
+        """Show a turn to its end, on a terminal also across a restart of the daemon."""
+        conversation, settled = self._conversation, None
+        conversation.begin()
+        waits = self._interactive and not self._inside
+        with closing(across_restarts(conversation, self._client, begin) if waits else begin()) as steps:
+            for _ in steps:
+                view = conversation.view
+                if resumes and view.prompt is None and not conversation.is_away:
+                    lines.skip(view)
+                    continue
+                resumes = False
+                lines.show(view)
+                if conversation.is_away:
+                    settled = None  # asked again
+                elif view.prompt is not None and view.prompt != settled:
+                    lines.finish()
+                    self._asked(view.prompt, lines)
+                    settled = view.prompt
 
     # ------------------------------------------------------------ questions
 
-    def _asked(self, asked: QuestionShown, view: LineView) -> None:
-        view.show(asked)
-        view.finish()
+    def _asked(self, asked: OpenPrompt, lines: LineView) -> None:
         if asked.approval and self._yolo:
             self._conversation.answer(asked, "once")
-            view.show(NoticeShown(text=f"allowed by --yolo: {' '.join(details(asked))}"))
+            lines.notice(f"allowed by --yolo: {' '.join(details(asked))}")
             return
         if not self._interactive:
             raise WaitingError(self._conversation.session, asked, inside=self._inside)
         print_text("\n  ".join([headline(asked), *details(asked)]))
-        self._asking = True
-        while not self._answers(asked, self._read_answer(asked)):
-            pass
-        self._asking = False
+        with suppress(NotRunningError):  # asked again when a daemon is back
+            while not self._answers(asked, self._read_answer(asked)):
+                pass
 
-    def _read_answer(self, asked: QuestionShown) -> str:
+    def _read_answer(self, asked: OpenPrompt) -> str:
         try:
             line = input(prompt(asked)).strip()
         except EOFError:
@@ -249,7 +219,7 @@ class Dialogue:
             raise WaitingError(self._conversation.session, asked, inside=self._inside)
         return line
 
-    def _answers(self, asked: QuestionShown, line: str) -> bool:
+    def _answers(self, asked: OpenPrompt, line: str) -> bool:
         """Handle a line typed at a question. Return whether the question is settled."""
         if is_command(line):
             self._reply_to(line)

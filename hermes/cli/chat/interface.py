@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,10 @@ def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         os.environ.pop(name, None)
     home = Home.from_environ(environ)
     with _daemon(home, environ) as child:
+        from hermes.system.random_id import new_session_id
         from hermes.tui.chat.app import ChatApp, ChatOptions
-        from hermes.tui.chat.session_link import new_session_id
 
-        session, find = (new_session_id(), "") if args.resume is None else _resolved(home, args.resume, child)
+        session, find = (new_session_id(time.time()), "") if args.resume is None else _resolved(home, args.resume, child)
         workdir, ask = (None, None) if args.resume is not None else _workdir(home, trust=args.trust)
         options = ChatOptions(
             data_dir=home.data_dir,

@@ -8,7 +8,7 @@ from hermes.cli.output import one_line, printable
 from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
-    from hermes.cli.chat.fact import QuestionShown
+    from hermes.tui.view_model import OpenPrompt
 
 _LETTERS = {"o": "once", "s": "session", "a": "always", "d": "deny"}
 
@@ -18,17 +18,17 @@ class WaitingError(HermesError):
 
     exit_code = 3
 
-    def __init__(self, session: str, asked: QuestionShown, *, inside: bool) -> None:
+    def __init__(self, session: str, asked: OpenPrompt, *, inside: bool) -> None:
         super().__init__("\n  ".join([headline(asked), *details(asked), *_ways(session, asked, inside=inside)]))
 
 
-def headline(asked: QuestionShown) -> str:
+def headline(asked: OpenPrompt) -> str:
     if asked.approval:
         return f"{one_line(asked.name) or 'a tool call'} needs your approval:"
     return "the turn has a question for you:"
 
 
-def details(asked: QuestionShown) -> list[str]:
+def details(asked: OpenPrompt) -> list[str]:
     lines = [line for line in printable(asked.question).splitlines() if line.strip()]
     if asked.approval:
         from hermes.domain.access.question import MAY_I_DO, MAY_I_RUN
@@ -53,13 +53,13 @@ def confirmations(command: str, choices: tuple[str, ...]) -> dict[str, str]:
     return {"yes": yes, "y": yes, "no": no, "n": no}
 
 
-def prompt(asked: QuestionShown) -> str:
+def prompt(asked: OpenPrompt) -> str:
     if not asked.approval:
         return "  answer> "
     return f"  {'  '.join(f'[{choice[:1]}]{choice[1:]}' for choice in asked.choices)}> "
 
 
-def parse_answer(asked: QuestionShown, line: str) -> str:
+def parse_answer(asked: OpenPrompt, line: str) -> str:
     """Return the answer to send for a typed line; empty if it is not an answer."""
     if not asked.approval:
         return _choice(asked, line)
@@ -71,14 +71,14 @@ def parse_answer(asked: QuestionShown, line: str) -> str:
     return answer if answer in asked.choices else ""
 
 
-def _choice(asked: QuestionShown, line: str) -> str:
+def _choice(asked: OpenPrompt, line: str) -> str:
     if not asked.choices or not line.isdecimal():
         return line
     number = int(line)
     return asked.choices[number - 1] if 1 <= number <= len(asked.choices) else ""
 
 
-def expected(asked: QuestionShown) -> str:
+def expected(asked: OpenPrompt) -> str:
     """Return the help for a line that is not an answer."""
     if asked.approval:
         *others, last = asked.choices
@@ -90,7 +90,7 @@ def expected(asked: QuestionShown) -> str:
     )
 
 
-def _ways(session: str, asked: QuestionShown, *, inside: bool) -> list[str]:
+def _ways(session: str, asked: OpenPrompt, *, inside: bool) -> list[str]:
     if inside:  # no daemon runs afterwards
         return [f"answer with: hermes chat -r {session} -z {'once' if asked.approval else 'ANSWER'}"]
     if not asked.approval:
@@ -101,6 +101,6 @@ def _ways(session: str, asked: QuestionShown, *, inside: bool) -> list[str]:
     ]
 
 
-def _spans(asked: QuestionShown) -> str:
+def _spans(asked: OpenPrompt) -> str:
     spans = [choice for choice in asked.choices if choice != "deny"]
     return f" [{'|'.join(spans)}]" if len(spans) > 1 else ""

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from hermes.cli.chat.fact import (
-    NoticeShown,
-    QuestionShown,
-    Text,
-    TextDiscarded,
-    ToolCallBegan,
-    ToolCallEnded,
-)
-from hermes.cli.chat.turn_question import details
-from hermes.cli.output import duration, one_line, printable, shortened
+from hermes.cli.output import duration, one_line, print_text, printable, shortened
+from hermes.tui.view_model import BlockKind
 
 if TYPE_CHECKING:
-    from hermes.cli.chat.fact import Fact
+    from hermes.tui.view_model import Block, ChatView
 
 _WIDTH = 100  # of a tool call's line
 
 
 class LineView:
+    """Prints what each view has more than the one before."""
+
     def __init__(self) -> None:
-        self._summaries: dict[str, str] = {}  # of the calls that began
-        self._asked: dict[str, str] = {}  # text of each call that needed approval
+        self._printed: dict[str, str] = {}  # blocks, with the text of answers
+        self._asked: dict[str, bool] = {}  # calls that waited for a person; true: for an approval
         self._in_line = False
 
-    def show(self, fact: Fact) -> None:
-        match fact:
-            case Text(text=text):
-                print(printable(text), end="", flush=True)
-                self._in_line = not text.endswith("\n")
-            case ToolCallBegan():
-                self._summaries[fact.call] = fact.summary
-            case QuestionShown(approval=True):
-                self._asked[fact.call] = next(iter(details(fact)), "").strip("`")
-            case ToolCallEnded():
-                self._ended(fact)
-            case TextDiscarded():
-                self._line("(interrupted; the answer starts again:)")
-            case NoticeShown(text=text):
-                self._line(f"({one_line(text)})")
-            case _:
-                pass
+    def show(self, view: ChatView) -> None:
+        if view.prompt is not None:
+            self._asked[f"{view.turn}.{view.prompt.call}"] = view.prompt.approval
+        for block in view.blocks:
+            if block.kind is BlockKind.ANSWER:
+                self._answer(block)
+            elif block.key not in self._printed and (block.outcome or block.kind is BlockKind.NOTICE):
+                self._printed[block.key] = ""
+                self._tool(block) if block.kind is BlockKind.TOOL else self.notice(block.text)
+
+    def skip(self, view: ChatView) -> None:
+        """Print nothing of what the view has by now."""
+        self._printed |= {block.key: block.text for block in view.blocks if block.outcome or block.text}
 
     def finish(self) -> None:
         """End the line of an unfinished text."""
@@ -51,24 +42,55 @@ class LineView:
             print(flush=True)
             self._in_line = False
 
-    def _line(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         self.finish()
-        print(text, flush=True)
+        print(f"({one_line(text)})", flush=True)
 
-    def _ended(self, fact: ToolCallEnded) -> None:
-        began = self._summaries.pop(fact.call, None)
-        if began is None and fact.outcome == "ok":  # an answered question
+    def _answer(self, block: Block) -> None:
+        printed = self._printed.get(block.key, "")
+        if not block.text and not self._in_line:  # it starts again, after a notice that told why
+            self._printed[block.key] = ""
+        if printed.startswith(block.text):  # also while a text that was cut off comes again
             return
-        asked = self._asked.pop(fact.call, None)
-        summary = fact.summary if began is None and asked is None else began or asked or ""
-        self._line(f"[{_call_line(fact.name, summary, f'({_ending(fact, asked=asked is not None)})')}]")
+        if not printed:
+            self.finish()
+        elif not block.text.startswith(printed):
+            self.notice("interrupted; the answer starts again:")
+            printed = ""
+        print(printable(block.text[len(printed) :]), end="", flush=True)
+        self._printed[block.key] = block.text
+        self._in_line = not block.text.endswith("\n")
+
+    def _tool(self, block: Block) -> None:
+        approval = self._asked.get(block.key)
+        if approval is False and block.outcome == "ok":  # a question that was answered
+            return
+        if block.outcome == "denied":  # by a person, or by the rules without asking
+            ending = "denied" if approval else "blocked"
+        else:
+            how = "" if block.outcome == "ok" else f"{block.outcome.replace('_', ' ')}, "
+            ending = f"{how}{duration(block.took_s)}"
+        self.finish()
+        print(f"[{_call_line(block.name, block.title, f'({ending})')}]", flush=True)
 
 
-def _ending(fact: ToolCallEnded, *, asked: bool) -> str:
-    if fact.outcome == "denied":  # by a person, or by the rules without asking
-        return "denied" if asked else "blocked"
-    how = "" if fact.outcome == "ok" else f"{fact.outcome.replace('_', ' ')}, "
-    return f"{how}{duration(fact.took_s)}"
+class AnswerView(LineView):
+    """Prints the text alone, if at all; notices go to stderr."""
+
+    def __init__(self, *, streams: bool) -> None:
+        super().__init__()
+        self._streams = streams
+
+    def notice(self, text: str) -> None:
+        self.finish()
+        print_text(f"hermes: {one_line(text)}", file=sys.stderr)
+
+    def _answer(self, block: Block) -> None:
+        if self._streams:
+            super()._answer(block)
+
+    def _tool(self, _block: Block) -> None:
+        self.finish()
 
 
 def _call_line(name: str, summary: str, end: str) -> str:

@@ -72,7 +72,7 @@ def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 @asks_session
 def _show(_args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     """Print the whole call that needs approval. A shortened question can be answered after this."""
-    from hermes.cli.chat.conversation import send
+    from hermes.cli.client import send
 
     pending = client.get(path_of("api", "sessions", session)).get("pending")
     if pending is None or pending["kind"] == "question":
@@ -92,7 +92,7 @@ def _send(
 
     @asks_session
     def run(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
-        from hermes.cli.chat.conversation import send
+        from hermes.cli.client import send
 
         call = _permission(client, session) if permits else {}
         reply = send(client, session, "answer", {"answer": answer_of(args), **call})

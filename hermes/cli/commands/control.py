@@ -167,7 +167,7 @@ def _heir(client: AdminClient, path: str) -> str:
 
 @asks_session
 def _compress(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
-    from hermes.cli.chat.conversation import send
+    from hermes.cli.client import send
 
     answer = send(client, session, "compress", {"topic": " ".join(args.topic)} if args.topic else {})
     state = f"`hermes why {session}` shows its state"

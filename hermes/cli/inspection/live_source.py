@@ -106,14 +106,14 @@ class DaemonSource(LiveSource):
 
     def follow(self, session: str, show: Callable[[str], None], is_over: Callable[[], bool]) -> None:
         text = StreamedText()
-        with self._client.follow("GET", f"/events?session={session}") as feed:
+        with self._client.follow(f"/events?session={session}") as feed:
             for event in feed.poll(_POLL_S):
                 if is_over():
                     return
                 if event is None:
                     lines = text.pause()
                 else:
-                    name, fields = event[0], json.loads(event[1])
+                    name, fields = event.name, json.loads(event.data)
                     is_text = name == "text_delta"
                     lines = text.add(fields["text"]) if is_text else text.rest()
                     if not is_text and name not in _NOT_SHOWN:

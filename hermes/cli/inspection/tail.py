@@ -85,8 +85,8 @@ def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
     from hermes.cli.client import LostError
 
     with suppress(LostError):
-        for event, data in client.stream_sse("GET", path):
-            fields = json.loads(data)
+        for raw in client.stream(path):
+            event, fields = raw.name, json.loads(raw.data)
             if json_lines:
                 print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
             elif event not in _LEFT_OUT:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.client.connection_pool import ConnectionPool
-    from hermes.client.sse import RawEvent
+    from hermes.domain.text.server_event import RawEvent
 
 _WRONG_TOKEN = 401  # status for the token of an earlier start
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -49,10 +48,6 @@ _HANDLED: Final = {
     "steering": Delivery.STEERING,
     "interrupting": Delivery.INTERRUPTING,
 }
-
-
-def new_session_id() -> str:
-    return f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
 
 
 class SessionLink:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.cli.chat.fact import QuestionShown
 from hermes.cli.chat.turn_question import details
 from hermes.domain.access.question import CUT, LONGEST, asked_by, is_long, whole_question
 from hermes.domain.ids import TurnId
 from hermes.domain.turn.tool_call import Call, Gate, Verdict
 from hermes.shell_policy.policy import decide
+from hermes.tui.view_model import OpenPrompt
 
 
 def asked(command: str, **more: bool) -> str:
@@ -93,6 +93,6 @@ def test_a_terminal_shows_all_of_a_long_question() -> None:
     call = whole("rm -rf a \\\n" + "x" * 5_000)
     question = asked_by(call, TurnId("t"))
     lines = details(
-        QuestionShown(call="c1", name="terminal", question=question.text, choices=question.choices, approval=True)
+        OpenPrompt(call="c1", name="terminal", question=question.text, choices=question.choices, approval=True)
     )
     assert "x" * 5_000 in lines

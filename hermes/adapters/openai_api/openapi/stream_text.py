@@ -66,7 +66,7 @@ after a restart of the daemon. The others are live only.
 | `tool.started`, `tool.completed` | yes | as in `hermes.tool.*` of a stream |
 | `tool.progress`, `notice`, `steered` | no | as in `hermes.*` of a stream |
 | `approval.request`, `question`, `answered`, `session` | yes | as in `hermes.*` of a stream |
-| `run.completed` | yes | `output`, `finish_reason`, `usage` |
+| `run.completed` | yes | `output`, `model`, `finish_reason`, `usage` |
 | `run.failed`, `run.cancelled` | yes | `error` |
 | `daemon.stopping` | no | `text`, `last_event_id`: the run is not over; reconnect when the daemon is back |
 

@@ -121,6 +121,7 @@ def _of_record(update: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None
             return "run.completed", {
                 "output": said(end.message)[0],
                 "tool_calls": _client_calls(end),
+                "model": end.model,
                 "finish_reason": end.finish_reason,
                 "usage": usage,
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.client.sse import EventParser, RawEvent
+from hermes.domain.text.server_event import EventParser, RawEvent
 
 
 def parsed(text: str, last_id: str = "") -> list[RawEvent]:
