@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from dataclasses import replace
 
 from hermes.adapters.http import presentation
@@ -82,22 +81,6 @@ def test_undelivered_message_is_listed_with_its_place() -> None:
     assert shown["kind"] == "reply"
     assert shown["place"] == {"platform": "telegram", "chat": "42", "thread": "7", "message": ""}
     assert "private" not in str(shown)
-
-
-def test_every_event_has_its_public_name() -> None:
-    names = {presentation.event_name(kind.__new__(kind)) for kind in typing.get_args(events.Event)}
-    turn = {"turn_accepted", "turn_began", "text_delta", "text_reset", "turn_answered", "turn_gave_up", "steered"}
-    call = {"call_began", "call_progress", "call_ended", "call_asked", "call_answered", "reasoning_delta"}
-    others = {
-        "session_moved",
-        "notice",
-        "phase_changed",
-        "process_started",
-        "process_ended",
-        "actor_failed",
-        "child_ended",
-    }
-    assert names == turn | call | others
 
 
 def test_half_a_surrogate_pair_from_a_model_is_not_an_error() -> None:

@@ -21,7 +21,19 @@ import pytest
 
 from hermes.cli.main import main
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import EVENTS, RUNS, Answer, FakeAdmin, Stream, accepted, completion, delta, named, sse
+from tests.cli.fake_admin import (
+    EVENTS,
+    RUNS,
+    Answer,
+    FakeAdmin,
+    Stream,
+    accepted,
+    completed,
+    completion,
+    delta,
+    named,
+    sse,
+)
 from tests.cli.test_inspect import VIEW, session
 
 WENT_AWAY = (
@@ -374,7 +386,7 @@ def test_single_question_streams_its_answer_on_a_terminal(admin: FakeAdmin) -> N
     def parts() -> Iterator[bytes]:
         yield delta("It begins")
         assert seen.wait(50)
-        yield from completion(" and ends.")
+        yield from (delta(" and ends."), completed("It begins and ends."))
 
     admin.routes[EVENTS] = Stream(parts=parts())
     with terminal("chat", "-z", "?") as person:

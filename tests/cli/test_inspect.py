@@ -198,16 +198,16 @@ def answers_once() -> Respond:
 
 def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     whole = "20260102_030405_1a2b3c4d"
-    began = {"session": whole, "turn": "0123abcd4567", "attempt": 1, "at": 1_700_000_000.0}
-    piece = {"session": "s1", "turn": "t1", "text": "two"}
+    began = {"session_id": whole, "turn_id": "0123abcd4567", "attempt": 1, "at": 1_700_000_000.0}
+    piece = {"session_id": "s1", "turn_id": "t1", "text": "two"}
     usage = {"prompt_tokens": 3, "completion_tokens": 1}
-    answer = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m" + "x" * 500, "usage": usage}
-    failure = {"kind": "timeout", "message": "it took too long", "retry_after_s": None}
-    gave_up = {"session": "s1", "turn": "t2", "failure": failure}
-    admin.routes["GET /events"] = Stream(
+    answer = {"session_id": "s1", "turn_id": "t1", "output": "two\nlines\x1b[31m" + "x" * 500, "usage": usage}
+    gave_up = {"session_id": "s1", "turn_id": "t2", "error": {"code": "timeout", "message": "it took too long"}}
+    admin.routes["GET /sessions/a%20b"] = Answer(body={"session": {"id": "s1"}})
+    admin.routes["GET /api/events"] = Stream(
         parts=[
-            *(sse(began, "turn_began"), b": ping\n\n", sse(piece, "text_delta")),
-            *(sse(answer, "turn_answered"), sse(gave_up, "turn_gave_up")),
+            *(sse(began, "run.started"), b": ping\n\n", sse(piece, "message.delta")),
+            *(sse(answer, "run.completed"), sse(gave_up, "run.failed")),
         ]
     )
     admin.routes["GET /info"] = answers_once()
@@ -220,42 +220,30 @@ def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: py
     shown = "two lines\N{REPLACEMENT CHARACTER}[31m".ljust(99, "x") + "\N{HORIZONTAL ELLIPSIS}"
     assert second == f'answered          s1 turn t1 "{shown}" (3 tokens in, 1 out)'
     assert third == "turn failed       s1 turn t2 (timeout) it took too long"
-    assert "/events?session=a+b" in [asked.path for asked in admin.asked]
+    assert "/api/events?session_id=s1" in [asked.path for asked in admin.asked]
     admin.routes["GET /info"] = answers_once()
     assert main(["tail", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["event"] for line in lines] == ["turn_began", "text_delta", "turn_answered", "turn_gave_up"]
-    assert lines[2] == {"event": "turn_answered", **answer}
+    assert [line["event"] for line in lines] == ["run.started", "message.delta", "run.completed", "run.failed"]
+    assert lines[2] == {"event": "run.completed", **answer}
 
 
-@pytest.mark.parametrize(
-    ("stream", "problem"),
-    [
-        (Stream(parts=[], cut=True), "the daemon stopped"),
-        (
-            Stream(parts=[sse({"lagged": True}, "end")]),
-            "events arrived faster than they were read and some were lost; run `hermes tail` again",
-        ),
-    ],
-)
-def test_tail_prints_why_it_ends(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], stream: Stream, problem: str
-) -> None:
-    admin.routes["GET /events"] = stream
+def test_tail_prints_why_it_ends(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /api/events"] = Stream(parts=[], cut=True)
     admin.routes["GET /info"] = answers_once()
     assert main(["tail"]) == 1
-    assert capsys.readouterr() == ("", f"hermes: {problem}\n")
+    assert capsys.readouterr() == ("", "hermes: the daemon stopped\n")
 
 
 def test_tail_ends_quietly_with_ctrl_c(admin: FakeAdmin) -> None:
     held = threading.Event()
 
     def parts() -> Iterator[bytes]:
-        yield sse({"session": "s1"}, "turn_began")
+        yield sse({"session_id": "s1"}, "run.started")
         while not held.wait(0.01):
             yield b": ping\n\n"
 
-    admin.routes["GET /events"] = Stream(parts=parts())
+    admin.routes["GET /api/events"] = Stream(parts=parts())
     with subprocess.Popen(command("tail"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tail:
         assert tail.stdout is not None
         assert b"turn began" in tail.stdout.readline()

@@ -49,7 +49,7 @@ def test_answer_appears_on_a_terminal_while_it_is_written(admin: FakeAdmin, home
     def parts() -> Iterator[bytes]:
         yield delta("The first ")
         assert seen.wait(60)  # the rest comes only after the terminal showed this
-        yield from completion("and the rest.")
+        yield from (delta("and the rest."), completed("The first and the rest."))
 
     admin.routes[EVENTS] = Stream(parts=parts())
     parent, child = pty.openpty()

@@ -155,7 +155,7 @@ def test_live_view_reads_and_acts_on_the_daemon(daemon: subprocess.Popen[str], h
 
     seen: list[str] = []
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(source.follow, row.id, seen.append, lambda: any("answered" in each for each in seen))
+        following = pool.submit(source.follow, row.id, seen.append, lambda: "one more" in seen)
         while not following.done():
             body = {"model": "hermes", "messages": [{"role": "user", "content": "!echo one more"}]}
             client.post("/v1/chat/completions", body | {"session_id": row.id})

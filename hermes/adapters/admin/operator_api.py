@@ -5,9 +5,7 @@ Every route has a description in the table, which GET / returns.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +19,6 @@ from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.live_api import LiveApi
 from hermes.adapters.admin.outbox_api import OutboxApi
 from hermes.adapters.http import parameter, presentation
-from hermes.adapters.http.connection import connection_of
-from hermes.adapters.http.event_stream import EventStream, open_stream
-from hermes.adapters.http.listener import until
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText
 from hermes.adapters.http.service import Service, json_response, remember_session
@@ -32,7 +27,6 @@ from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi, Ses
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
-from hermes.ports.hub import Subscription
 from hermes.services.commands.wording import own_words
 
 if TYPE_CHECKING:
@@ -89,7 +83,6 @@ class OperatorApi:
             (web.get("/info", self.info), "Version, process, uptime, model, address, readiness"),
             (web.get("/actors", self.actors), "All actors: state, mailbox, last error"),
             (web.get("/running", self.running), "Sessions with open work and what they do; running processes"),
-            (web.get("/events", self.events), "Live events; of one session with ?session=ID"),
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
             (web.post("/reload", self.reload), "Reload the configuration and apply what can change now"),
             (web.get("/reload", self.pending), "What a reload would change; changes nothing"),
@@ -255,29 +248,3 @@ class OperatorApi:
 
     async def verify(self, _request: web.Request) -> web.Response:
         return json_response({"problems": await self._service.operations.verify()})
-
-    # ------------------------------------------------------------ live events
-
-    async def events(self, request: web.Request) -> web.StreamResponse:
-        session = parameter.session_in_query(request, "session")
-        if session is not None:
-            session = remember_session(request, (await self._service.sessions.view(session)).session.id)
-        with closing(self._service.hub.subscribe(session=session)) as feed:
-            stream = await open_stream(request)
-            await until(self._forward(stream, feed), connection_of(request).lost, self._service.lifetime.leaving)
-        return stream.response
-
-    async def _forward(self, stream: EventStream, feed: Subscription) -> None:
-        """Forward events until the feed ends. A watcher that fell behind gets an event and can reconnect."""
-        while True:
-            try:
-                async with asyncio.timeout(self._service.ping_s):
-                    event = await anext(feed, None)
-            except TimeoutError:
-                await stream.ping()
-                continue
-            if event is None:
-                await stream.send({"lagged": feed.lagged, "at": self._service.clock()}, event="end")
-                return
-            data = {**presentation.plain(event), "at": self._service.clock()}
-            await stream.send(data, event=presentation.event_name(event))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from hermes.domain.access.question import waits_for
 from hermes.domain.read.activity import activity_of
 
 if TYPE_CHECKING:
-    from hermes.domain.events import Event
     from hermes.domain.outbox_message import DeadLetter, OutboxMessage
     from hermes.domain.process.process_record import ProcessView
     from hermes.domain.read.trace import TraceLine
@@ -188,10 +186,6 @@ def process(view: ProcessView, *, now: float, blocks: str, explanation: str) -> 
         "blocks_reset": bool(blocks),
         "explanation": explanation,
     }
-
-
-def event_name(event: Event) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
 
 
 def plain(value: Any) -> JsonObject:

@@ -31,10 +31,9 @@ def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         os.environ.pop(name, None)
     home = Home.from_environ(environ)
     with _daemon(home, environ) as child:
-        from hermes.system.random_id import new_session_id
         from hermes.tui.chat.app import ChatApp, ChatOptions
 
-        session, find = (new_session_id(time.time()), "") if args.resume is None else _resolved(home, args.resume, child)
+        session, find = (_new_session(), "") if args.resume is None else _resolved(home, args.resume, child)
         workdir, ask = (None, None) if args.resume is not None else _workdir(home, trust=args.trust)
         options = ChatOptions(
             data_dir=home.data_dir,
@@ -52,6 +51,12 @@ def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if app.said or args.resume is not None:
             print(f"Continue with: hermes -r {app.link.view.session}")
         return app.return_code or 0
+
+
+def _new_session() -> str:
+    from hermes.system.random_id import new_session_id
+
+    return new_session_id(time.time())
 
 
 @contextmanager
@@ -83,7 +88,6 @@ def _resolved(home: Home, resumed: str, child: ChildDaemon | None) -> tuple[str,
     """
     from hermes.cli.client import AdminClient, session_path
     from hermes.cli.session_lookup import AmbiguousTitleError, resolve_resumed
-    from hermes.tui.chat.session_link import new_session_id
 
     client = AdminClient(home.socket)
     if child is not None:
@@ -91,7 +95,7 @@ def _resolved(home: Home, resumed: str, child: ChildDaemon | None) -> tuple[str,
     try:
         found = client.get(session_path(resolve_resumed(client, resumed)), tail=0)
     except AmbiguousTitleError:
-        return new_session_id(), resumed
+        return _new_session(), resumed
     return str(found["session"]["id"]), ""
 
 

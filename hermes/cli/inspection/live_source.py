@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.answered import path_of
 from hermes.cli.client import AdminClient, AdminError
 from hermes.cli.inspection.inspect import message_text
-from hermes.cli.inspection.tail import event_line
+from hermes.cli.inspection.tail import event_line, is_left_out
 from hermes.cli.inspection.trace import step_lines
 from hermes.cli.output import count
 from hermes.cli.session_lookup import DaemonRecords
@@ -25,7 +25,6 @@ _POLL_S = 0.25
 _STALLED_POLLS = 4
 _LINE = 72  # characters
 _TIMEOUT_S = 5.0
-_NOT_SHOWN = ("call_progress", "end")
 
 
 class DaemonSource(LiveSource):
@@ -106,7 +105,7 @@ class DaemonSource(LiveSource):
 
     def follow(self, session: str, show: Callable[[str], None], is_over: Callable[[], bool]) -> None:
         text = StreamedText()
-        with self._client.follow(f"/events?session={session}") as feed:
+        with self._client.follow(f"/api/events?session_id={session}") as feed:
             for event in feed.poll(_POLL_S):
                 if is_over():
                     return
@@ -114,9 +113,9 @@ class DaemonSource(LiveSource):
                     lines = text.pause()
                 else:
                     name, fields = event.name, json.loads(event.data)
-                    is_text = name == "text_delta"
+                    is_text = name == "message.delta"
                     lines = text.add(fields["text"]) if is_text else text.rest()
-                    if not is_text and name not in _NOT_SHOWN:
+                    if not is_text and not is_left_out(name):
                         lines.append(event_line(name, fields))
                 for line in lines:
                     show(line)

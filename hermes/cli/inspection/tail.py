@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import count, duration, one_line, print_text, shortened
 from hermes.cli.parser import add_session
-from hermes.domain.errors import HermesError, NotRunningError
+from hermes.domain.errors import NotRunningError
 
 if TYPE_CHECKING:
     import argparse
@@ -24,24 +24,25 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.25
 _RESTARTS = "(the daemon stops or restarts; waiting for it to come back)"
-_LEFT_OUT = ("text_delta", "text_reset", "call_progress", "end")  # the whole answer follows
+_LEFT_OUT = ("message", "reasoning", "tool.progress", "stream", "daemon")  # the whole answer follows
 _NAMES = {
-    "turn_accepted": "message accepted",
-    "turn_began": "turn began",
-    "turn_answered": "answered",
-    "turn_gave_up": "turn failed",
-    "call_began": "tool began",
-    "call_ended": "tool ended",
-    "call_asked": "asks",
-    "call_answered": "got answer",
-    "session_moved": "session moved",
-    "phase_changed": "phase changed",
-    "process_started": "process started",
-    "process_ended": "process ended",
-    "actor_failed": "actor failed",
+    "run.accepted": "message accepted",
+    "run.started": "turn began",
+    "run.completed": "answered",
+    "run.failed": "turn failed",
+    "run.cancelled": "turn stopped",
+    "run.interrupted": "interrupted",
+    "tool.started": "tool began",
+    "tool.completed": "tool ended",
+    "approval.request": "asks",
+    "question": "asks",
+    "answered": "got answer",
+    "session.continued": "session moved",
+    "session.state": "phase changed",
 }
 _NAME_WIDTH = max(map(len, _NAMES.values()))
 _INDENT = " " * (len("00:00:00  ") + _NAME_WIDTH + 2)
+_NOT_SHOWN = ("session_id", "run_id", "platform", "at", "call_id", "tool_calls")
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_([0-9a-f]{8})")
 _TURN_WIDTH = 8
 
@@ -51,7 +52,7 @@ def add_commands(commands: Commands) -> None:
         "tail",
         _tail,
         "Print events of one session or of all, as they happen, also across restarts of the daemon. Ctrl-C ends it.\n"
-        "--json prints whole answers and their deltas.",
+        "--json prints the events of GET /api/events.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )
@@ -61,7 +62,7 @@ def add_commands(commands: Commands) -> None:
 def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from urllib.parse import urlencode
 
-    from hermes.cli.client import AdminClient
+    from hermes.cli.client import AdminClient, session_path
     from hermes.cli.pid import watch_process
     from hermes.cli.previous_boot import explaining_last_end
     from hermes.cli.session_lookup import resolve_session
@@ -71,30 +72,32 @@ def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     client = AdminClient(home.socket)
     with explaining_last_end(home):
         info = client.info()
-        path = (
-            f"/events?{urlencode({'session': resolve_session(client, args.session)})}" if args.session else "/events"
-        )
+        path, last_id = "/api/events", ""
+        if args.session:
+            found = client.get(session_path(resolve_session(client, args.session)), tail=0)
+            path += f"?{urlencode({'session_id': found['session']['id']})}"
         while True:
             with watch_process(info["pid"]) as process:
-                _follow(client, path, json_lines=args.json)
+                last_id = _follow(client, path, last_id, json_lines=args.json)
                 info = _await_daemon(client, home, process)
 
 
-def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
-    """Print events until the connection ends."""
+def _follow(client: AdminClient, path: str, last_id: str, *, json_lines: bool) -> str:
+    """Print events after `last_id` until the connection ends. Return the id of the last one."""
     from hermes.cli.client import LostError
 
     with suppress(LostError):
-        for raw in client.stream(path):
-            event, fields = raw.name, json.loads(raw.data)
+        for event in client.stream(path, last_id):
+            last_id, fields = event.id, json.loads(event.data)
             if json_lines:
-                print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
-            elif event not in _LEFT_OUT:
-                print_text(event_line(event, fields), indent=_INDENT)
-            if event == "end":
-                raise HermesError(
-                    "events arrived faster than they were read and some were lost; run `hermes tail` again"
-                )
+                print(json.dumps({"event": event.name, **fields}, ensure_ascii=False), flush=True)
+            elif not is_left_out(event.name):
+                print_text(event_line(event.name, fields), indent=_INDENT)
+    return last_id
+
+
+def is_left_out(event: str) -> bool:
+    return event in _LEFT_OUT or event.partition(".")[0] in _LEFT_OUT
 
 
 def _await_daemon(client: AdminClient, home: Home, process: WatchedProcess | None) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _await_daemon(client: AdminClient, home: Home, process: WatchedProcess | Non
             print_text(notice, file=sys.stderr)
         time.sleep(_POLL_S)
     if not printed:
-        print_text(_RESTARTS, file=sys.stderr)  # a short absence: events may have been missed
+        print_text(_RESTARTS, file=sys.stderr)  # a short absence: live events may have been missed
     print_text("(the daemon is back)", file=sys.stderr)
     return client.info()
 
@@ -132,9 +135,9 @@ def _absence(home: Home) -> str:
 
 def event_line(event: str, fields: Mapping[str, Any]) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # None is now
-    name = _NAMES.get(event, event.replace("_", " "))
-    rest = (_worded(each, value) for each, value in fields.items() if each not in ("session", "at"))
-    detail = one_line(" ".join(filter(None, [_short(fields.get("session", "")), *rest])))
+    name = _NAMES.get(event, re.sub("[._]", " ", event))
+    rest = (_worded(each, value) for each, value in fields.items() if each not in _NOT_SHOWN)
+    detail = one_line(" ".join(filter(None, [_short(fields.get("session_id", "")), *rest])))
     return f"{clock}  {name:<{_NAME_WIDTH}}  {detail}"
 
 
@@ -160,19 +163,17 @@ def _in_parentheses(text: str) -> str:
 
 
 _NOTHING = object()
-_DEFAULTS = {"position": 0, "attempt": 1, "finish_reason": "stop"}
+_DEFAULTS = {"attempt": 1, "finish_reason": "stop"}
 _WORDS: dict[str, Callable[[Any], str]] = {
     "usage": lambda usage: f"({count(usage['prompt_tokens'], 'token')} in, {usage['completion_tokens']} out)",
-    "failure": lambda failure: f"({failure['kind']}) {shortened(failure['message'])}",
-    "turn": lambda turn: f"turn {turn[:_TURN_WIDTH]}",
-    "message": lambda turn: f"with {turn[:_TURN_WIDTH]}",
+    "error": lambda error: f"({error['code']}) {shortened(error['message'])}",
+    "turn_id": lambda turn: f"turn {turn[:_TURN_WIDTH]}",
+    "message_turn_id": lambda turn: f"with {turn[:_TURN_WIDTH]}",
     "successor": lambda session: f"to {_short(session)}",
     "took_s": lambda took: f"in {duration(took)}",
     "choices": lambda choices: f"[{', '.join(choices)}]",
-    "approval": lambda _: "(needs permission)",
-    "call": lambda _: "",  # the name is enough
     "end": lambda end: f"with {shortened(end)}",
-    **dict.fromkeys(("name", "outcome", "phase", "process"), str),
-    **dict.fromkeys(("text", "question", "summary", "answer", "command"), _quoted),
+    **dict.fromkeys(("name", "outcome", "phase", "process_id"), str),
+    **dict.fromkeys(("text", "output", "question", "summary", "answer", "command"), _quoted),
     **dict.fromkeys(("reason", "problem", "verdict"), _in_parentheses),
 }

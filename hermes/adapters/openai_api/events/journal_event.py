@@ -11,6 +11,7 @@ from hermes.adapters.http.presentation import JsonObject, plain
 from hermes.adapters.openai_api.runs.run_object import event_of
 from hermes.adapters.openai_api.turns import turn_event
 from hermes.domain.events import (
+    ActorFailed,
     CallProgress,
     Event,
     Notice,
@@ -92,6 +93,8 @@ def live_event(event: Event) -> Named | None:
             return "process.started", {"process_id": process, "command": command}
         case ProcessEnded(process=process, command=command, end=end):
             return "process.ended", {"process_id": process, "command": command, "end": end}
+        case ActorFailed(name=name, problem=problem, verdict=verdict):
+            return "actor.failed", {"name": name, "problem": problem, "verdict": verdict}
         case _:
             return None
 

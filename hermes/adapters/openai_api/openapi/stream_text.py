@@ -92,6 +92,7 @@ Server-sent events of all sessions. Those of turns have the names and fields of 
 | `session.compressing`, `session.compression_failed` | yes | `reason` |
 | `session.state` | no | `phase`, `reason` |
 | `process.started`, `process.ended` | no | `process_id`, `command`, and `end` |
+| `actor.failed` | no | `name`, `problem`, `verdict`; no `session_id`, `platform`; for the owner only |
 | `daemon.stopping` | no | `text`, `last_event_id` |"""
 
 SESSION_CHAT = """\
