@@ -51,7 +51,7 @@ class TurnEnvironment(Protocol):
     @property
     def toolbox(self) -> Toolbox: ...
     @property
-    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # blocking: call it in a thread
+    def build_prompt(self) -> Callable[[ModelJob, Path], Awaitable[str]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class ModelStep:
         folder = self._folders.path(job.root, job.role)
         prompt = job.prompt
         if prompt is None:
-            prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
+            prompt = _system(await workshop.build_prompt(job, folder))
         choice = self.settings.choice(job.preferences.model, job.chat)
         chain = models.chain_for(choice)
         chosen, wanted_name = _chosen(choice, chain)

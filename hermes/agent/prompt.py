@@ -57,6 +57,10 @@ GUIDANCE: Mapping[str, str] = {
         "meant; otherwise choose one and mention it."
     ),
     "send_file": "send_file: if the person needs a file, send it instead of giving its path.",
+    "memory": (
+        "memory: save what will still matter in later conversations as soon as you learn it: preferences, "
+        "corrections, facts about the person and the environment. Correct an entry that is no longer true."
+    ),
     "session_search": (
         "session_search: if the person refers to something that is not in this conversation, search earlier "
         "conversations before you answer that you do not know."
@@ -102,6 +106,7 @@ class PromptFacts:
     person: str = ""
     kind: str = ""  # of the chat: dm, group, channel or thread
     shared: bool = False  # several people write in it, and each text begins with its author's name
+    memory: str = ""  # sections with the notes of earlier conversations
 
 
 def build_prompt(facts: PromptFacts) -> str:
@@ -116,6 +121,7 @@ def _parts(facts: PromptFacts) -> Iterator[str]:
     yield _section("Where you are", _SURFACES.get(surface_of(facts.platform), ""))
     yield _section("Manner", facts.personality)
     yield from (_file(file) for file in facts.files)
+    yield facts.memory
     yield _section("Now", "\n".join(_now(facts)))
 
 

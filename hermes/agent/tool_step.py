@@ -139,6 +139,7 @@ class ToolStep:
             role=job.role,
             by=job.by,
             only=job.only,
+            scope=job.scope,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

@@ -16,7 +16,7 @@ from hermes.actors.process.process_services import HostThreads
 from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
-from hermes.app.factories.agent import AgentParts, folders_of, make_agent
+from hermes.app.factories.agent import AgentParts, folders_of, make_agent, memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
@@ -35,6 +35,7 @@ from hermes.processes.host import LinuxProcessHost
 from hermes.services.commands.service import CommandService
 from hermes.services.event_hub import EventHub
 from hermes.services.live_figures import LiveFigures
+from hermes.services.memory.memory_service import MemoryService
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
 from hermes.services.side_completion import SideCompletion
@@ -82,8 +83,22 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     sandbox = SandboxOpener(config, home)
     stack.push_async_callback(sandbox.close)
     skills = make_skills(config, home, base.environ)
+    memories = MemoryService(
+        journal=base.journal,
+        directory=home.data_dir / "memories",
+        clock=system.ports.clock,
+        settings=memory_settings(config),
+    )
     agent = await make_agent(
-        config, home, base.environ, models=base.models, system=system, search=search, sandbox=sandbox, skills=skills
+        config,
+        home,
+        base.environ,
+        models=base.models,
+        system=system,
+        search=search,
+        sandbox=sandbox,
+        memories=memories,
+        skills=skills,
     )
     stack.push_async_callback(agent.runner.close)
     retention = _retention(system)

@@ -25,7 +25,7 @@ from hermes.domain.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process", "skills")
+EVERY_TOOLSET = ("terminal", "file", "web", "todo", "memory", "clarify", "session_search", "process", "skills")
 GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
 _MB = 1 << 20
 _DAY_S = 86_400.0
@@ -37,6 +37,7 @@ _variable_complaint = shaped(
     r"([A-Za-z_][A-Za-z0-9_]*)?", "must be the name of an environment variable, not the key itself"
 )
 _origin_complaint = shaped(r"https?://[^\s/*@]+", "must be origins like https://app.example, without a path")
+_account_complaint = shaped(r"[a-z][a-z0-9_-]*:\S+", "must be PLATFORM:USER, such as telegram:12345")
 _absolute_complaint = shaped(r"/.*", "must be absolute paths")
 _host_pattern_complaint = shaped(
     r"(?i)(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*", "must be host names like example.com or *.example.com"
@@ -132,6 +133,17 @@ class ToolsConfig:
     disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
     output_keep_days: float = setting(7.0, least=0.01, most=3650)
     output_max_total_mb: int = setting(1024, least=1, most=10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryConfig:
+    memory_enabled: bool = setting(True, live=True)
+    user_profile_enabled: bool = setting(True, live=True)
+    memory_char_limit: int = setting(2200, least=100, most=100_000, live=True)
+    user_char_limit: int = setting(1375, least=100, most=100_000, live=True)
+    nudge_interval: int = setting(10, least=0, most=10_000, live=True)
+    write_approval: bool = setting(False, live=True)
+    owner_accounts: tuple[str, ...] = setting((), complaint=_account_complaint, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +277,7 @@ class Config:
     turns: TurnsConfig = TurnsConfig()
     agent: AgentConfig = AgentConfig()
     tools: ToolsConfig = ToolsConfig()
+    memory: MemoryConfig = MemoryConfig()
     terminal: TerminalConfig = TerminalConfig()
     sandbox: SandboxConfig = SandboxConfig()
     processes: ProcessesConfig = ProcessesConfig()

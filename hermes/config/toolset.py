@@ -15,6 +15,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "file": ("read_file", "write_file", "patch", "search_files"),
     "web": ("web_fetch",),
     "todo": ("todo",),
+    "memory": ("memory",),
     "clarify": ("clarify",),
     "session_search": ("session_search",),
     "process": ("process",),

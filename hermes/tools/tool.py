@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from hermes.domain.access.role import Role
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.memory.scope import MemoryScope
 from hermes.domain.turn.tool_call import Effect, Gate
 from hermes.domain.values import dataclass
 from hermes.tools.tool_schema import parameters_of
@@ -40,6 +41,7 @@ class ToolContext:
     permitted: frozenset[str] = frozenset()  # approved rules, for this call or as standing grants
     by: str = ""  # that person as platform and user; empty: several people
     only: tuple[str, ...] | None = None  # names of the only tools of a child session; None: no such limit
+    scope: MemoryScope | None = None  # whose memory the turn uses; None: no one's
     progress: Callable[[str], None] = lambda _: None  # shows progress to the person; call it on the event loop only
 
     @property

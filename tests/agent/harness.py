@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -165,13 +165,17 @@ def small_tools() -> tuple[Tool, ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallWorkshop:
     toolbox: Toolbox
-    build_prompt: Callable[[ModelJob, Path], str]
+    build_prompt: Callable[[ModelJob, Path], Awaitable[str]]
+
+
+async def small_prompt(job: ModelJob, folder: Path) -> str:
+    return f"be kind to {job.session} in {folder.name}"
 
 
 async def workshop() -> SmallWorkshop:
     return SmallWorkshop(
         toolbox=Toolbox(small_tools(), toolsets={"default": ("small", "clarify")}),
-        build_prompt=lambda job, folder: f"be kind to {job.session} in {folder.name}",
+        build_prompt=small_prompt,
     )
 
 

@@ -14,6 +14,7 @@ from typing import assert_never
 from hermes.domain.access.permission import grants_for, is_unasked
 from hermes.domain.child.child import only_tools
 from hermes.domain.media.scope import scope_of
+from hermes.domain.memory.scope import scope_in
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.session.jobs import ModelJob, Report, SummaryJob, ToolJob
 from hermes.domain.session.protocol import ModelCallWork, SummaryWork, Task, ToolCallWork
@@ -94,6 +95,7 @@ def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) ->
         instructions=transcript.instructions,
         chat=f"{session.place.platform}:{session.place.chat}" if session.place is not None else "",
         assignment=session.assignment,
+        scope=scope_in(session, role_of_turn(session), session.turn.by),
     )
 
 
@@ -118,6 +120,7 @@ def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, gran
         role=role,
         by=turn.by if turn is not None and not turn.several else "",
         only=only_tools(session.assignment),
+        scope=scope_in(session, role, turn.by) if turn is not None else None,
     )
 
 

@@ -32,6 +32,7 @@ from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.session.state import Preferences
 from hermes.ports.processes import Processes
+from hermes.services.memory.memory_service import MemoryService, MemorySettings
 from hermes.services.search import SearchService
 from hermes.services.skills import SkillService
 from hermes.system.clock import wall
@@ -90,6 +91,18 @@ def budgets(config: Config) -> tuple[Budget, Budget]:
     return Budget(**all_of_it), Budget(**guest)
 
 
+def memory_settings(config: Config) -> MemorySettings:
+    memory = config.memory
+    return MemorySettings(
+        memory_enabled=memory.memory_enabled,
+        user_profile_enabled=memory.user_profile_enabled,
+        memory_char_limit=memory.memory_char_limit,
+        user_char_limit=memory.user_char_limit,
+        write_approval=memory.write_approval,
+        owner_accounts=memory.owner_accounts,
+    )
+
+
 def folders_of(home: Home) -> Folders:
     return Folders(home.data_dir / "work", home.media_dir, home.skills_dir)
 
@@ -143,6 +156,7 @@ class AgentParts:
     health: ModelHealth
     proxy: EndpointProxy
     target: Callable[[Config], ProxyTarget | None]
+    memories: MemoryService
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     title_model: str | None = None  # as `title_model` in `hermes/app/factories/models.py`
@@ -173,6 +187,7 @@ class AgentParts:
         self.runner.set_patience(config.model.patience_s)
         self.proxy.use(self.target(config))
         self.title_model = title_model(config)
+        self.memories.settings = memory_settings(config)
         self.aliases = alias_names(config)
         in_force = self.defaults.personality  # a change needs a restart
         self.defaults = dataclasses.replace(preferences(config), personality=in_force)
@@ -195,6 +210,7 @@ async def make_agent(
     search: SearchService,
     sandbox: SandboxOpener,
     skills: SkillService,
+    memories: MemoryService,
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
     workshop = Prepared(
@@ -207,6 +223,7 @@ async def make_agent(
             search=search,
             sandbox=sandbox,
             skills=skills,
+            memories=memories,
             tell=_from_thread(system.notices.announce),
         )
     )
@@ -242,6 +259,7 @@ async def make_agent(
         proxy=EndpointProxy(proxy_target(config, environ)),
         target=partial(proxy_target, environ=environ),
         title_model=title_model(config),
+        memories=memories,
         aliases=alias_names(config),
         defaults=preferences(config),
     )
@@ -256,6 +274,7 @@ def _prepare_turn(
     search: SearchService,
     sandbox: SandboxOpener,
     skills: SkillService,
+    memories: MemoryService,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
@@ -274,6 +293,7 @@ def _prepare_turn(
         clock=wall,
         sandbox=sandbox,
         library=skills.library,
+        memories=memories,
         tell=tell,
     )
 

@@ -5,9 +5,10 @@ Only a thread imports this module.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from loguru import logger
 
 from hermes.actors.process.process_services import Announcement
 from hermes.agent.context_files import ContextFile, how_to_approve, read_project_file, read_soul
+from hermes.agent.memory_block import memory_block
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.app.factories.api_files import shelving
@@ -35,6 +37,7 @@ from hermes.domain.source import ChatContext
 from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
+from hermes.ports.memory import Memories
 from hermes.ports.processes import BackgroundProcesses
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.network.network import SandboxNetwork
@@ -48,6 +51,7 @@ from hermes.system.random_id import new_marker
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
+from hermes.tools.memory_tool import memory_tool
 from hermes.tools.process_tool import ProcessToolSettings, background_starter, process_tool
 from hermes.tools.send_file import send_file_tool
 from hermes.tools.session_scope import Conversations
@@ -69,7 +73,7 @@ UNPROTECTED = frozenset({"terminal", "file", "process"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
     toolbox: Toolbox
-    build_prompt: Callable[[ModelJob, Path], str]  # reads files: in a thread
+    build_prompt: Callable[[ModelJob, Path], Awaitable[str]]
 
 
 def make_turn_environment(
@@ -83,6 +87,7 @@ def make_turn_environment(
     sandbox: SandboxOpener,
     library: SkillLibrary,
     tell: Callable[[Announcement], None],
+    memories: Memories,
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -93,10 +98,31 @@ def make_turn_environment(
         network=sandbox.network,
         stored=stored,
         processes=processes,
+        memories=memories,
     )
-    return PreparedTurn(
-        toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock, tell, library=library)
-    )
+    build = prompt_builder(config, home, toolbox, clock, tell, library=library)
+    return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories))
+
+
+def with_memory(
+    build: Callable[[ModelJob, Path, str], str], toolbox: Toolbox, memories: Memories
+) -> Callable[[ModelJob, Path], Awaitable[str]]:
+    """Return a prompt builder that adds the notes of the turn's scope, if its person may use the memory tool."""
+
+    async def recalled(job: ModelJob) -> str:
+        scope = memories.scope(job.scope)
+        if scope is None or "memory" not in toolbox.names(job.platform, job.role, only_tools(job.assignment)):
+            return ""
+        try:
+            return memory_block(await memories.read(scope))
+        except HermesError as error:
+            logger.warning("session {}: its prompt has no memory: {}", job.session, error)
+            return ""
+
+    async def built(job: ModelJob, folder: Path) -> str:
+        return await asyncio.to_thread(build, job, folder, await recalled(job))
+
+    return built
 
 
 def workplace_of(config: Config, home: Home) -> Workplace:
@@ -120,6 +146,7 @@ def make_toolbox(
     sandbox: Sandbox,
     network: SandboxNetwork | None,
     library: SkillLibrary,
+    memories: Memories,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     tools = config.tools
@@ -139,6 +166,7 @@ def make_toolbox(
             ),
             todo_tool(),
             *skill_tools(library, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
+            memory_tool(memories),
             clarify_tool(),
             session_search_tool(stored),
             send_file_tool(
@@ -244,8 +272,11 @@ def prompt_builder(
     tell: Callable[[Announcement], None],
     *,
     library: SkillLibrary,
-) -> Callable[[ModelJob, Path], str]:
-    """`tell` is called in the thread that builds the prompt."""
+) -> Callable[[ModelJob, Path, str], str]:
+    """Return a function that builds a prompt with the given sections of memory. It reads files: call it in a thread.
+
+    `tell` is called in that thread.
+    """
     workplace = workplace_of(config, home)
     trusted = TrustedPrompts(home.data_dir)
     announced: set[tuple[str, str]] = set()  # path and digest of unapproved files
@@ -281,7 +312,7 @@ def prompt_builder(
             logger.warning("session {}: the prompt has no skills: {}", job.session, error)
             return ""
 
-    def build(job: ModelJob, folder: Path) -> str:
+    def build(job: ModelJob, folder: Path, memory: str) -> str:
         now = datetime.fromtimestamp(clock()).astimezone()
         cwd = workplace.cwd_of(folder, job.role)
         most = config.agent.context_file_max_chars
@@ -306,6 +337,7 @@ def prompt_builder(
                 person=company.person,
                 shared=company.shared,
                 marker=new_marker(),
+                memory=memory,
             )
         )
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from hermes.domain.access.role import Role
 from hermes.domain.child.child import Assignment
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.memory.scope import MemoryScope
 from hermes.domain.session.state import Preferences
 from hermes.domain.source import ChatContext
 from hermes.domain.turn.message import EncodedMessage
@@ -43,6 +44,7 @@ class ModelJob:
     instructions: EncodedMessage = EncodedMessage(b"")  # of the client
     chat: str = ""  # PLATFORM:CHAT; empty: it is in no chat
     assignment: Assignment | None = None  # of a child session
+    scope: MemoryScope | None = None  # whose memory this turn uses; None: no one's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ class ToolJob:
     role: Role = Role.OWNER  # of the person whose turn this is
     by: str = ""  # the same person: platform and user; empty: messages of several people are in the turn
     only: tuple[str, ...] | None = None  # names of the only tools that may run; None: all that the person has
+    scope: MemoryScope | None = None  # as in ModelJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

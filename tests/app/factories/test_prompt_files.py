@@ -62,7 +62,7 @@ def build(config: Config, home: Home, tmp_path: Path, told: list[Announcement]) 
         told.append,
         library=SkillLibrary(tmp_path),
     )
-    return lambda job: asyncio.to_thread(built, job, tmp_path / "folder")
+    return lambda job: asyncio.to_thread(built, job, tmp_path / "folder", "")
 
 
 @pytest.fixture

@@ -197,7 +197,10 @@ def _carried(session: Session, record: ContextCarried) -> Session:
 
 
 def _handed_over(session: Session, record: HandedOver) -> Session:
-    return replace(session, handover=record.handover, place=record.handover.place, active_at=record.at)
+    # The prompt holds the memory of the person who wrote before: it is built again.
+    return replace(
+        session, handover=record.handover, place=record.handover.place, active_at=record.at, prompted=False
+    )
 
 
 def _posted(session: Session, record: Posted) -> Session:

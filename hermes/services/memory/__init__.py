@@ -1,0 +1,1 @@
+"""Memory service and the files of memory."""
