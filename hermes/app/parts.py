@@ -143,7 +143,7 @@ def _titles(system: ActorSystem, agent: AgentParts) -> TitleService:
 def _retention(system: ActorSystem) -> SessionRetention:
     return SessionRetention(
         system.ports.journal,
-        erase=system.sessions.erase,
+        erase=system.sessions.erase_unused,
         has_processes=lambda root: any(view.ended_at is None for view in system.processes.views(root)),
         clock=system.ports.clock,
     )

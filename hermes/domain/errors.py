@@ -15,6 +15,7 @@ HermesError
  │    └── ChangeKnownError     this change of something learned was stored before
  ├── RefusedError              the message was not accepted; nothing was stored
  │    ├── BadInputError        the message is invalid
+ │    │    └── SessionInUseError  not deleted: it was used meanwhile
  │    ├── BusyError            try again later
  │    │    └── QueueFullError  the queue of this session is full
  │    ├── StoppingError        the daemon is stopping
@@ -166,6 +167,12 @@ class BadInputError(RefusedError):
         super().__init__(message)
         self.param = param
         self.code = code or type(self).code
+
+
+class SessionInUseError(BadInputError):
+    """The session was used meanwhile, so that it is not deleted as unused."""
+
+    code = "session_in_use"
 
 
 class BusyError(RefusedError):

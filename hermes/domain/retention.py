@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hermes.domain.session.state import Session, is_pending
+from hermes.domain.cause.cause import EndCause
+from hermes.domain.session.state import Phase, Session, is_pending
 
 
 def last_used_at(session: Session) -> float:
@@ -13,10 +14,24 @@ def last_used_at(session: Session) -> float:
     return max(session.active_at, session.since)
 
 
-def is_expired(family: Sequence[Session], now: float, keep_s: float) -> bool:
-    """Return whether no session of a conversation was used for that long, and none has open work."""
+def is_expiring(session: Session) -> bool:
+    """Return whether the session ended to be deleted as unused. If it stays, its deletion was interrupted."""
+    return session.phase is Phase.ENDED and session.end_cause is EndCause.EXPIRED
+
+
+def is_unused(session: Session, since: float) -> bool:
+    """Return whether the session was not used since then and has no open work."""
+    return not is_pending(session) and last_used_at(session) < since
+
+
+def is_expired(family: Sequence[Session], since: float) -> bool:
+    """Return whether no session of a conversation was used since then, and none has open work.
+
+    A conversation whose deletion was interrupted has expired, unless a person resumed it.
+    """
+    interrupted = any(map(is_expiring, family))
     return bool(family) and all(
-        not is_pending(session) and now - last_used_at(session) > keep_s for session in family
+        is_unused(session, since) or (interrupted and session.phase is Phase.ENDED) for session in family
     )
 
 

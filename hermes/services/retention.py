@@ -9,7 +9,7 @@ from typing import Final
 
 from loguru import logger
 
-from hermes.domain.errors import HermesError, UnknownSessionError
+from hermes.domain.errors import HermesError, SessionInUseError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.read.lineage import find_family, find_head
 from hermes.domain.read.reader import Reader
@@ -28,11 +28,13 @@ class SessionRetention:
         self,
         journal: Journal,
         *,
-        erase: Callable[[SessionId], Awaitable[None]],
+        erase: Callable[[SessionId, float], Awaitable[None]],
         has_processes: Callable[[SessionId], bool],
         clock: Clock,
     ) -> None:
-        """`has_processes` returns whether the conversation with this first session has running processes."""
+        """`erase` erases a conversation that was not used since a time, or raises SessionInUseError.
+        `has_processes` returns whether the conversation with this first session has running processes.
+        """
         self._journal = journal
         self._erase = erase
         self._has_processes = has_processes
@@ -41,11 +43,13 @@ class SessionRetention:
     async def prune(self, keep_s: float, *, dry_run: bool = False) -> list[SessionId]:
         """Delete each conversation that was not used for that long. Return one session of each."""
         pruned: list[SessionId] = []
-        for session in await self._expired(keep_s):
+        since = self._clock() - keep_s
+        for session in await self._expired(since):
             if not dry_run:
                 try:
-                    await self._erase(session)
-                except UnknownSessionError:  # deleted meanwhile
+                    await self._erase(session, since)
+                except (SessionInUseError, UnknownSessionError) as error:
+                    logger.debug("retention: kept the conversation of session {}: {}", session, error)
                     continue
                 logger.info("retention: deleted the conversation of session {}", session)
             pruned.append(session)
@@ -61,20 +65,19 @@ class SessionRetention:
                 logger.warning("retention: could not delete old conversations: {}", error)
             await asyncio.sleep(SWEEP_EVERY_S)
 
-    async def _expired(self, keep_s: float) -> list[SessionId]:
+    async def _expired(self, since: float) -> list[SessionId]:
         """Return one session of each conversation to delete. Reads the store page by page."""
         found: list[SessionId] = []
         covered: set[SessionId] = set()
         after: SessionId | None = None
         while page := await self._journal.fetch(partial(_page, after=after)):
             after = page[-1].id
-            now = self._clock()
             for head in page:
-                if head.id in covered or not is_expired([head], now, keep_s):
+                if head.id in covered or not is_expired([head], since):
                     continue
                 family = await self._journal.fetch(partial(_family, session=head.id))
                 covered.update(each.id for each in family)
-                if is_expired(family, now, keep_s) and not self._has_processes(head.root or head.id):
+                if is_expired(family, since) and not self._has_processes(head.root or head.id):
                     found.append(head.id)
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from hermes.actors.commit import store
@@ -22,6 +23,7 @@ from hermes.domain.errors import (
     BusyError,
     RefusedError,
     SessionClosedError,
+    SessionInUseError,
     StoppingError,
     StorageFullError,
     UnknownSessionError,
@@ -332,11 +334,21 @@ class SessionService(Archive, Sessions):
 
     async def erase(self, session: SessionId) -> None:
         """Erase the whole conversation: this session with its ancestors and descendants."""
-        await Erasure(self._journal, end=self._end_and_release, erased=self._erased).erase(session)
+        end = EndSession(reason="it is being deleted")
+        await Erasure(self._journal, end=partial(self._end_with, end), erased=self._erased).erase(session)
 
-    async def _end_and_release(self, session: SessionId) -> None:
-        with suppress(BadInputError, UnknownSessionError):  # ended or erased already
-            await self._command(session, EndSession(reason="it is being deleted"), exact=True)
+    async def erase_unused(self, session: SessionId, since: float) -> None:
+        """Erase the conversation unless it is in use. Raises SessionInUseError if it was used after that time."""
+        end = EndSession(reason="it was not used for a long time", cause=EndCause.EXPIRED, unused_since=since)
+        await Erasure(self._journal, end=partial(self._end_with, end), erased=self._erased).erase(session)
+
+    async def _end_with(self, end: EndSession, session: SessionId) -> None:
+        try:
+            await self._command(session, end, exact=True)
+        except SessionInUseError:
+            raise
+        except (BadInputError, UnknownSessionError):
+            pass  # ended or erased already
         await self._ask(Release(session=session))
 
     async def replay(self, dead_letter: str) -> Receipt:

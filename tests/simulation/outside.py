@@ -32,9 +32,11 @@ class Process(Protocol):
 
 class Outside:
     def __init__(self, seed: int, disk: type[Disk] = Disk) -> None:
+        self.seed = seed
         self.chance = Random(seed)
         self.now = 0.0
         self.set_by = 0.0  # how far the wall clock was set since the beginning
+        self.unused_before = 0.0  # what was said later is not deleted as unused, by the wall clock
         self.faulty = True
         self.history = History()
         self.trace: list[str] = []

@@ -25,6 +25,7 @@ from tests.simulation.outside import Outside
 from tests.simulation.people import API, Town
 from tests.simulation.request import Request
 from tests.simulation.survey import survey
+from tests.simulation.sweeps import Sweeps
 from tests.simulation.witness import Witness
 from tests.support.judge import LIMBO_S, Open, Sample, Violation, judge
 
@@ -74,6 +75,7 @@ class Simulation:
         chance = self.outside.chance
         self.resets = ResetSettings(book=PolicyBook(default=chance.choice(POLICIES)))
         self.town = Town(self.outside, people=chance.randint(1, 4), conversations=chance.randint(1, 3))
+        self.sweeps = Sweeps(self.outside, self.town)
         self.platform = SimulatedPlatform(self.outside)
         self.machine = Machine(self.outside)
         self.outside.disk.witness = Witness(self.outside)
@@ -88,6 +90,7 @@ class Simulation:
         for chatter in self.chatters:
             self.outside.later(self.outside.chance.uniform(0, 5), chatter.act)
         Accidents(self).begin()
+        self.sweeps.begin()
         self.outside.run_until(self.outside.chance.uniform(20, 100))
         self.finish()
 
@@ -145,7 +148,7 @@ class Simulation:
             outside.run_until(outside.now + LOOK_EVERY_S)
             self._look_for_limbo(since=deadline - CALM_S)
             if self.daemon is not None and self.daemon.open:
-                if not (self.town.waiting or self._unfinished() or self._unsaid()):
+                if not (self.town.waiting or self._unfinished() or self._unsaid() or self.sweeps.unfinished()):
                     break
                 self._help()
         for session in self._unfinished():
@@ -153,6 +156,8 @@ class Simulation:
             outside.note(f"unfinished {session.id} {session.phase} {quiet_s:.0f}")
             outside.history.add(Open(session=session.id, phase=session.phase, quiet_s=max(quiet_s, LIMBO_S + 1)))
         outside.history.add(Sample(what="exchanges that nobody answers", value=self.town.waiting, limit=0))
+        left = len(self.sweeps.unfinished())
+        outside.history.add(Sample(what="sessions that are half deleted", value=left, limit=0))
         self._sample()
 
     def _look_for_limbo(self, since: float) -> None:
@@ -178,6 +183,7 @@ class Simulation:
 
         Nothing else: what is open must go on by itself.
         """
+        self.sweeps.finish()
         sessions = {row.id: row for row in self.outside.disk.sessions()}
         for session in sorted({_live_end(sessions, each) for each in self._untold()}):
             if session in sessions and sessions[session].phase == Phase.SUSPENDED:

@@ -15,7 +15,7 @@ import pytest
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Append, Enqueue, Operation, PutProcess, RecordDelivery
-from hermes.domain.session import acceptance, calls
+from hermes.domain.session import acceptance, calls, lifecycle
 from hermes.domain.session.state import Session
 from hermes.domain.turn.tool_call import Effect
 from hermes.ports.storage import Transaction
@@ -147,3 +147,12 @@ def test_an_approval_by_somebody_who_may_not_approve_is_found_out(monkeypatch: p
             print(f"found out: anybody may answer, by seed {seed}")
             return
     pytest.fail(f"{len(SEEDS)} seeds did not notice that anybody may answer")
+
+
+def test_deletion_of_a_conversation_in_use_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "is_unused", lambda *_: True)
+    for seed in SEEDS:
+        if any("was deleted as unused" in each.detail for each in run(seed).violations):
+            print(f"found out: a conversation in use was deleted, by seed {seed}")
+            return
+    pytest.fail(f"{len(SEEDS)} seeds did not notice that conversations in use are deleted")

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Append, Erase
-from hermes.domain.records import Undone
+from hermes.domain.records import MessageReceived, Undone
+from hermes.domain.retention import is_expiring
 from hermes.domain.session.builder import open_turns
+from hermes.domain.session.state import Session
 from hermes.ports.storage import Transaction
 from tests.simulation.minds import heard, transcript_of
 from tests.simulation.outside import Outside
@@ -46,10 +48,21 @@ class Witness:
         rows = [row for row in self._disk.sessions() if row.id == session]
         for row in rows:
             self._outside.note(f"erased {session}")
+            self._check_unused(row)
             yield from survey_session(self._disk, row)
             for turn in open_turns(row):  # somebody had resumed it meanwhile: whoever waits is told that it is gone
                 yield Settled(turn=turn.id, failure="deleted")
             yield Erased(session=session)
+
+    def _check_unused(self, row: Session) -> None:
+        """What is deleted as unused was not used since the sweep had looked."""
+        records = [each.record for each in self._disk.log(row.id)]
+        said = [each for each in records if isinstance(each, MessageReceived) and not each.source.automatic]
+        late = [
+            each.turn for each in said[-1:] if each.at > self._outside.unused_before
+        ]  # earlier clocks may be ahead
+        if is_expiring(row) and late:
+            self._outside.complain(f"{row.id} was deleted as unused in spite of {late[0]}")
 
     def _withdrawn(self, erased: list[Happening]) -> Iterator[Happening]:
         """What people said there and is in no other session is to be gone for good."""

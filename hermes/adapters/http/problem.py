@@ -96,6 +96,7 @@ _OWN_STATUS = {  # bad input with its own status
     "process_lost": 404,
     "process_ended": 409,
     "wrong_phase": 409,
+    "session_in_use": 409,
     NEEDS_APPROVER: 403,
     "ending_already": 409,
     "bad_configuration": 409,

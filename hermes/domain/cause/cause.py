@@ -14,6 +14,7 @@ class EndCause(StrEnum):
     TAKEN_BACK = "taken_back"  # the conversation goes on from before its beginning
     RESET = "reset"
     DONE = "done"  # a child session, after its work
+    EXPIRED = "expired"  # unused for so long that it is deleted
 
 
 class InterruptionCause(StrEnum):

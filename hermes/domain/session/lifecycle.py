@@ -7,11 +7,13 @@ from typing import Any
 
 from hermes.domain.cause.cause import EndCause, StopCause
 from hermes.domain.cause.reason import with_person
+from hermes.domain.errors import SessionInUseError
 from hermes.domain.events import Notice
 from hermes.domain.ids import InboundKey, TurnId
 from hermes.domain.records import Continued, Ended, HandedOver, Posted, Preferred, ResetBlocked
+from hermes.domain.retention import is_unused
 from hermes.domain.session import calls
-from hermes.domain.session.builder import change_phase, give_up, open_turns, publishing, refuse, then
+from hermes.domain.session.builder import change_phase, give_up, open_turns, publishing, refuse, refuse_with, then
 from hermes.domain.session.protocol import (
     EndSession,
     HandOver,
@@ -35,6 +37,8 @@ _PREFERENCES = tuple(field.name for field in fields(Preferences))
 def end(session: Session, event: EndSession, now: float, _limits: TurnLimits) -> Step:
     if session.phase == Phase.ENDED:
         return refuse(session, f"session {session.id} has ended already")
+    if event.unused_since is not None and not is_unused(session, event.unused_since):
+        return refuse_with(session, SessionInUseError(f"session {session.id} was used meanwhile"))
     failure = cancellation(event, StopCause.SESSION_ENDED)
     result = calls.close_all(Step(session=session), CallOutcome.STOPPED, StopCause.SESSION_ENDED, now)
     for turn in open_turns(session):

@@ -129,6 +129,7 @@ class EndSession:
     by: Place | None = None  # chat in which the end was requested; it gets no notice
     who: str = ""  # platform and user of the person who ends it
     cause: EndCause = EndCause.ASKED
+    unused_since: float | None = None  # a time: refused if the session was used later, or has open work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
