@@ -145,12 +145,13 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand(
         name="handoff",
-        needs=Role.ADMIN,
+        needs=Role.USER,
         group=CommandGroup.CONVERSATION,
-        usage="[PLATFORM|back]",
-        help="Move this conversation to another chat platform",
-        details="It continues in the home channel there (/sethome), and both chats are told. back returns it to the "
-        "chat that it came from. What is written in either chat belongs to it. For the owner and admins.",
+        usage="[PLATFORM [CHAT]|back]",
+        help="Move this conversation to another chat or platform",
+        details="Without an argument it lists the chats. PLATFORM is its home channel (/sethome), for the owner and "
+        "admins. CHAT is an id or name that Hermes knows: any for the owner and admins, else one where you have a "
+        "conversation. Both chats are told, and what is written in either belongs to it. back returns it.",
         choices=("back",),
         needs_rest=True,
     ),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hermes.domain.access import home_channel
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionKey
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.records import HandedOver, LogEntry
-from hermes.domain.source import Place, Source
-from tests.services.commands.harness import ANN, CommandHarness, world
+from hermes.domain.source import ChatContext, Place, Source
+from tests.services.commands.harness import ANN, BOB, CommandHarness, world
 
 HOME = Place(platform="telegram", chat="77")
 HOMES = "agent:main:telegram:dm:77"
@@ -94,7 +96,7 @@ async def test_handoff_is_refused_with_a_reason() -> None:
         assert "has no home channel" in (await here.command("/handoff telegram", key=CHATS, source=BOSS)).text
         assert "no chat platform discord" in (await here.command("/handoff discord", key=CHATS, source=BOSS)).text
         assert "was not handed over" in (await here.command("/handoff back", key=CHATS, source=BOSS)).text
-        assert "for the owner and the admins" in (await here.command("/handoff telegram", session, source=ANN)).text
+        assert "Another user started" in (await here.command("/handoff telegram", session, source=ANN)).text
         old = home_channel.encode(HOME)  # stored before the key of the conversation was
         await here.desk.remember(home_channel.fact_of("telegram"), old)
         assert "Send /sethome there" in (await here.command("/handoff telegram", key=CHATS, source=BOSS)).text
@@ -102,6 +104,70 @@ async def test_handoff_is_refused_with_a_reason() -> None:
         await here.command("/handoff telegram", key=CHATS, source=BOSS)
         again = await here.command("/handoff telegram", key=HOMES, source=BOSS_THERE)
         assert "in telegram, chat 77 already" in again.text
+
+
+# ---------------------------------------------------------------- any chat
+
+
+def ann_in(chat: str, *, name: str = "") -> Source:
+    place = Place(platform="telegram", chat=chat)
+    return replace(ANN, place=place, company=ChatContext(kind="group", chat=name))
+
+
+async def move(here: CommandHarness, text: str, key: str, source: Source) -> str:
+    reply = await here.command(f"/handoff {text}", key=key, source=source)
+    return "" if reply.ok else reply.text
+
+
+async def test_admin_moves_a_conversation_to_any_known_chat_by_id_or_name_and_back() -> None:
+    family = "agent:main:telegram:group:-5:ann"
+    async with world() as here:
+        before = await here.talk("hi", key=family, source=ann_in("-5", name="Family\x1b chat"))
+        session = await here.talk("a plan", key=CHATS, source=BOSS)
+        shown = (await here.command("/handoff", key=CHATS, source=BOSS)).text
+        assert "/handoff telegram or /handoff slack" in shown
+        assert "  /handoff telegram -5  Family chat" in shown
+        assert "slack C1" not in shown  # the conversation is there
+        for wanted in ("-5", "family chat", "group:-5:ann", "Fam"):
+            assert await move(here, f"telegram {wanted}", CHATS, BOSS) == ""
+            assert await here.desk.bound(SessionKey(family)) == session
+            there = replace(BOSS_THERE, place=Place(platform="telegram", chat="-5"))
+            assert await move(here, "back", family, there) == ""
+            assert (await here.session(session)).place == CHAT
+            await here.command(f"/resume {before}", key=family, source=ann_in("-5"))
+        assert "no chat “-6” on telegram" in await move(here, "telegram -6", CHATS, BOSS)
+
+
+async def test_user_moves_a_conversation_to_an_own_chat_only() -> None:
+    own, group = "agent:main:telegram:dm:1", "agent:main:telegram:group:-5:ann"
+    async with world() as here:
+        await set_home(here)
+        bobs = replace(BOB, place=Place(platform="telegram", chat="2"))
+        await here.talk("mine", key="agent:main:telegram:dm:2", source=bobs)
+        await here.talk("hi", key=group, source=ann_in("-5", name="Family"))
+        session = await here.talk("a plan", key=own, source=ann_in("1"))
+        shown = (await here.command("/handoff", key=own, source=ann_in("1"))).text
+        assert shown == "Move this conversation to a chat:\n  /handoff telegram -5  Family"
+        assert "for the owner and admins" in await move(here, "telegram", own, ann_in("1"))
+        assert "You have no chat “2” on telegram" in await move(here, "telegram 2", own, ann_in("1"))
+        assert await move(here, "telegram -5", own, ann_in("1")) == ""
+        assert await here.desk.bound(SessionKey(group)) == session
+        assert await move(here, "back", group, ann_in("-5")) == ""
+        assert (await here.session(session)).place == Place(platform="telegram", chat="1")
+
+
+async def test_person_in_a_group_of_several_is_asked_or_meant() -> None:
+    async with world() as here:
+        for who, source in (("ann", ANN), ("bob", BOB)):
+            place = Place(platform="telegram", chat="-5")
+            await here.talk("hi", key=f"agent:main:telegram:group:-5:{who}", source=replace(source, place=place))
+        await here.talk("a plan", key=CHATS, source=BOSS)
+        several = await move(here, "telegram -5", CHATS, BOSS)
+        assert "/handoff telegram group:-5:ann" in several
+        assert "/handoff telegram group:-5:bob" in several
+        session = await here.talk("a plan", key="agent:main:telegram:dm:1", source=ann_in("1"))
+        assert await move(here, "telegram -5", "agent:main:telegram:dm:1", ann_in("1")) == ""
+        assert await here.desk.bound(SessionKey("agent:main:telegram:group:-5:ann")) == session
 
 
 async def test_conversation_with_a_running_turn_stays() -> None:

@@ -14,8 +14,8 @@ from hermes.services.commands.registry import COMMANDS, menu
 from tests.services.commands.harness import ANN, CommandHarness, world
 from tests.support.fakes import process_view
 
-ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights", "handoff"}
-USER = {"skills", "model", "reasoning", "processes"}
+ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights"}
+USER = {"skills", "model", "reasoning", "processes", "handoff"}
 EVE = Source(platform="telegram", user="eve", role=Role.GUEST)
 EVES = "agent:main:telegram:dm:eve"
 ANNS = "agent:main:telegram:dm:ann"
