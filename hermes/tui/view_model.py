@@ -71,6 +71,7 @@ class ChatView:
     pending: tuple[PendingMessage, ...] = ()
     prompt: OpenPrompt | None = None
     ended: frozenset[str] = frozenset()  # turns whose events were all seen
+    earliest: int | None = None  # position of the first message here; None: there is no earlier one
 
     def block(self, key: str) -> Block | None:
         return next((each for each in reversed(self.blocks) if each.key == key), None)
@@ -136,6 +137,13 @@ def with_transcript(view: ChatView, messages: list[Mapping[str, Any]]) -> ChatVi
             case _:
                 pass
     return view
+
+
+def with_earlier(view: ChatView, messages: list[Mapping[str, Any]], earliest: int | None) -> ChatView:
+    """Return the view with stored messages before its first block."""
+    blocks = with_transcript(ChatView(session=view.session), messages).blocks
+    earlier = tuple(each for each in blocks if view.block(each.key) is None)
+    return replace(view, blocks=(*earlier, *view.blocks), earliest=earliest)
 
 
 def _with_calls(view: ChatView, message: Mapping[str, Any]) -> ChatView:

@@ -77,6 +77,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+t", "next_theme", "theme", priority=True),
         Binding("pageup", "scroll(-1)", show=False, priority=True),
         Binding("pagedown", "scroll(1)", show=False, priority=True),
+        Binding("ctrl+end", "scroll_end", show=False, priority=True),
         Binding("f1", "help", "help", priority=True),
     ]
     AUTO_FOCUS = "#editor"
@@ -135,7 +136,7 @@ class ChatScreen(Screen[None]):
     async def _draw(self) -> None:
         self._drawing = False
         view = self._link.view
-        await self.query_one(TranscriptView).show(view.blocks)
+        await self.query_one(TranscriptView).show(view.blocks, has_earlier=view.earliest is not None)
         self.query_one(PendingLines).show(view.pending)
         self._draw_question(view)
         self._draw_side_bar()
@@ -395,7 +396,23 @@ class ChatScreen(Screen[None]):
 
     def action_scroll(self, pages: int) -> None:
         transcript = self.query_one(TranscriptView)
-        (transcript.scroll_page_down if pages > 0 else transcript.scroll_page_up)(animate=False)
+        if pages > 0:
+            transcript.scroll_page_down(animate=False)
+        elif transcript.scroll_y > 0:
+            transcript.scroll_page_up(animate=False)
+        else:
+            transcript.want_earlier()
+
+    def action_scroll_end(self) -> None:
+        self.query_one(TranscriptView).anchor()
+
+    def on_transcript_view_earlier_wanted(self) -> None:
+        self.run_worker(self._load_earlier())
+
+    async def _load_earlier(self) -> None:
+        await self._link.load_earlier()
+        view = self._link.view
+        await self.query_one(TranscriptView).show_earlier(view.blocks, has_earlier=view.earliest is not None)
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen(self._input.commands))

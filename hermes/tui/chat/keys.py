@@ -19,7 +19,8 @@ KEYS: Final = (
     ("Ctrl-O", "unfold or fold all tool calls; Enter or a click folds one"),
     ("Ctrl-B", "background processes: choose one, Enter shows its output, x ends it after a yes; again: close"),
     ("Ctrl-T", "next theme"),
-    ("PageUp, PageDown, mouse wheel", "scroll; the end of the conversation is followed again from there"),
+    ("PageUp, PageDown, mouse wheel", "scroll; at the top earlier messages are loaded"),
+    ("Ctrl-End", "go to the end of the conversation, and follow it"),
     ("Shift-Tab", "move back through tool calls"),
     ("F1", "this help"),
 )

@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from hermes.tui.view_model import (
     OpenPrompt,
     PendingMessage,
     reduce,
+    with_earlier,
     with_message,
     with_notice,
     with_pending,
@@ -69,6 +71,7 @@ class SessionLink:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._position = ""  # id of the last stored event
         self._workdir_sent_to = ""
+        self._unmatched: list[Mapping[str, Any]] = []  # first results, of calls that are not loaded
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Call this after every change of `view`, `connection` or `figures`."""
@@ -174,18 +177,36 @@ class SessionLink:
         """Load the stored messages, and follow the turn that runs."""
         try:
             session = (await self._get(""))["session"]
-            messages = (await self._get("/messages", limit=_PAGE))["messages"]
+            page = await self._get("/messages", limit=_PAGE)
         except HermesError as error:
             if _status(error) != 404:
                 raise
             return  # its first message creates it
+        messages = page["messages"]
         running = str(session.get("running_turn") or "")
         stored = [each for each in messages if each.get("turn") != running or each["role"] == "user"]
-        view = with_transcript(replace(self.view, session=session["id"], blocks=()), stored)
+        self._unmatched = [*takewhile(lambda each: each["role"] == "tool", messages)]
+        fresh = replace(self.view, session=session["id"], blocks=(), earliest=_earliest(page))
+        view = with_transcript(fresh, stored)
         over = frozenset(str(each.get("turn")) for each in messages) - {running}
         self._update(replace(view, ended=view.ended | over))
         if running:
             self._follow(running)
+
+    async def load_earlier(self) -> None:
+        """Load the stored messages before the first one here."""
+        before = self.view.earliest
+        if before is None:
+            return
+        try:
+            page = await self._get("/messages", limit=_PAGE, before=before)
+        except HermesError as error:
+            self.notice(f"Earlier messages could not be loaded: {error}")
+            return
+        if self.view.earliest == before:  # else another session was opened
+            messages = [*page["messages"], *self._unmatched]
+            self._unmatched = [*takewhile(lambda each: each["role"] == "tool", messages)]
+            self._update(with_earlier(self.view, messages, _earliest(page)))
 
     async def _refresh(self) -> None:
         """Update the figures."""
@@ -395,6 +416,12 @@ class SessionLink:
 
     def notice(self, text: str) -> None:
         self._update(with_notice(self.view, text))
+
+
+def _earliest(page: Mapping[str, Any]) -> int | None:
+    """Return the position of the first message of a page; None if none is before it."""
+    messages = page["messages"]
+    return int(messages[0]["seq"]) if messages and page.get("has_more") else None
 
 
 def _status(error: HermesError) -> int | None:
