@@ -89,6 +89,13 @@ def test_no_colour_on_80_columns(daemon: DaemonProcess) -> None:
 
 
 @needs_tmux
+def test_live_view_has_no_colour_either(daemon: DaemonProcess) -> None:
+    with TmuxTerminal([*HERMES, "top"], {**daemon.environ, "NO_COLOR": "1"}, columns=60) as person:
+        person.shows("STATE", "Quit")
+        assert not COLOUR.findall(person.screen(escapes=True))
+
+
+@needs_tmux
 def test_ten_thousand_pasted_lines_are_one_message(daemon: DaemonProcess) -> None:
     pasted = "\n".join(f"line {number}" for number in range(10_000))
     with TmuxTerminal(HERMES, daemon.environ) as person:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import ClassVar
@@ -50,6 +51,9 @@ class TopApp(App[None]):
     DataTable { height: 1fr; scrollbar-size-vertical: 1; }
     #filter { display: none; height: 1; border: none; padding: 0; }
     #filter.open { display: block; }
+    DataTable:nocolor > .datatable--cursor { text-style: bold reverse; }
+    OptionList:nocolor > .option-list--option-highlighted { text-style: bold reverse; }
+    FooterKey:nocolor .footer-key--key { text-style: bold underline; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
@@ -68,7 +72,8 @@ class TopApp(App[None]):
     def __init__(
         self, source: LiveSource, *, wish: SampleWish | None = None, every_s: float = 2.0, ascii_only: bool = False
     ) -> None:
-        super().__init__()
+        # With ANSI colours, Textual leaves all of them out under NO_COLOR; else it would paint shades of grey.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._source = source
         self._wish = wish or SampleWish()
         self._every_s = every_s
