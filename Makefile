@@ -100,7 +100,7 @@ COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 
 lock: $(TOOLS)/.installed  ## update the lock files from pyproject.toml; LOCKFLAGS=--upgrade takes newer versions
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 	$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/base.txt
-	$(COMPILE) pyproject.toml --extra slack --extra telegram --extra web --constraint requirements/dev.txt \
+	$(COMPILE) pyproject.toml --extra images --extra slack --extra telegram --extra web --constraint requirements/dev.txt \
 		--output-file requirements/chat.txt
 	$(COMPILE) pyproject.toml --extra local --constraint requirements/dev.txt --output-file requirements/local.txt
 	$(COMPILE) requirements/build.in --constraint requirements/dev.txt --output-file requirements/build.txt

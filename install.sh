@@ -10,7 +10,7 @@ set -eu
 prefix="${XDG_DATA_HOME:-$HOME/.local/share}/hermes-venv"
 bin="$HOME/.local/bin"
 python=python3
-extras="[slack,telegram,web]"
+extras="[images,slack,telegram,web]"
 source=""
 
 fail() { echo "install.sh: $1" >&2; exit 1; }
