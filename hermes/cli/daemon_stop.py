@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.answered import show
+from hermes.cli.answered import path_of, show
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
 from hermes.cli.output import count, printable
 from hermes.cli.pid import WatchedProcess, has_ended, is_alive, watch_process
@@ -212,8 +212,9 @@ def _gone(client: AdminClient, home: Home) -> bool:
 
 def background_pids(client: AdminClient, session: str | None = None) -> list[int]:
     """Return the pids of running background processes."""
+    path = "/api/processes" if session is None else path_of("api", "sessions", session, "processes")
     try:
-        listed = client.get("/processes", session=session)["processes"]
+        listed = client.get(path)["processes"]
     except AdminError:  # a daemon without background processes
         return []
     return [process["pid"] for process in listed if process["running"] and process["pid"]]

@@ -247,7 +247,7 @@ async def test_a_session_is_shown_whole(admin: aiohttp.ClientSession) -> None:
     assert len((await get(admin, "/sessions/s"))["transcript"]) == 4
     assert (await get(admin, "/sessions/s?tail=0"))["transcript"] == []
     assert (await get(admin, "/sessions/s"))["why"] == "idle: new"
-    assert [session["id"] for session in (await get(admin, "/sessions?limit=1"))["sessions"]] == ["s"]
+    assert [session["id"] for session in (await get(admin, "/api/sessions?limit=1"))["sessions"]] == ["s"]
 
 
 async def test_verification_tells_the_problems(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
@@ -291,7 +291,7 @@ async def test_a_running_turn_can_be_stopped(world: ApiHarness, admin: aiohttp.C
 
 async def test_a_session_can_be_deleted(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.desk.sessions[SessionId("s")] = a_session("s")
-    async with admin.delete("/sessions/s") as response:
+    async with admin.delete("/api/sessions/s") as response:
         assert await response.json() == {"id": "s", "deleted": True}
     assert world.desk.sessions == {}
 
@@ -315,11 +315,11 @@ async def test_a_message_can_be_traced(world: ApiHarness, admin: aiohttp.ClientS
 async def test_background_processes_are_listed_and_ended(world: ApiHarness, admin: aiohttp.ClientSession) -> None:
     world.processes.known = {"proc_a": process_view("proc_a"), "proc_b": process_view("proc_b", "another")}
     await chat(admin, ask("hello"), **{"X-Hermes-Session-Id": "s"})
-    listed = (await get(admin, "/processes"))["processes"]
+    listed = (await get(admin, "/api/processes"))["processes"]
     assert [process["id"] for process in listed] == ["proc_a", "proc_b"]
     assert (listed[0]["age_s"], listed[0]["ports"], listed[0]["blocks_reset"]) == (60.0, [8000], True)
     assert listed[0]["explanation"] == "make all is explained"
-    [own] = (await get(admin, "/processes?session=s"))["processes"]
+    [own] = (await get(admin, "/api/sessions/s/processes"))["processes"]
     assert own["id"] == "proc_a"
     assert (await get(admin, "/api/sessions/s/processes"))["processes"] == [own]
     status, answer = await post(admin, "/api/processes/proc_a/kill")

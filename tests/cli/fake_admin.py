@@ -100,7 +100,7 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
         self.asked: list[Asked] = []
         self.routes: dict[str, Answer | Stream | Respond] = {
             "GET /info": Answer(body={"pid": NOBODY, "version": "0", "model": "offline"}),
-            "GET /sessions": Answer(body={"sessions": []}),
+            "GET /api/sessions": Answer(body={"sessions": []}),
             RUNS: accepted(),
         }
         self.left = threading.Event()  # a client went away in the middle of a stream

@@ -34,7 +34,7 @@ ANSWER = "POST /api/sessions/s1/answer"
 def test_answer_is_sent_to_the_waiting_turn(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], sent: str, said: str
 ) -> None:
-    admin.routes["GET /sessions"] = listing(session("s1"))
+    admin.routes["GET /api/sessions"] = listing(session("s1"))
     admin.routes[ANSWER] = Answer(body={"session_id": "s1"})
     assert main(argv) == 0
     assert capsys.readouterr().out.startswith(said)

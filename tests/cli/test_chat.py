@@ -218,7 +218,7 @@ def test_the_last_conversation_is_resumed_without_an_id(
     admin: FakeAdmin, hermes: Hermes, argv: tuple[str, ...]
 ) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
-    admin.routes["GET /sessions"] = Answer(body={"sessions": [session("s0")], "total": 1})
+    admin.routes["GET /api/sessions"] = Answer(body={"sessions": [session("s0")], "total": 1})
     assert "Session s1 resumed." in hermes(*argv, input="").stdout
 
 

@@ -64,7 +64,7 @@ def test_resume_names_the_session_that_replaced_it(admin: FakeAdmin, capsys: pyt
 def test_end_reports_running_processes(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /sessions/s1/end"] = Answer(body={"session": session("s1", phase="ended", reason="asked for")})
     listed = [{"pid": 1, "running": True}, {"pid": 2, "running": True}, {"pid": 3, "running": False}]
-    admin.routes["GET /processes"] = Answer(body={"processes": listed})
+    admin.routes["GET /api/sessions/s1/processes"] = Answer(body={"processes": listed})
     assert main(["end", "s1"]) == 0
     assert "2 background processes run on; `hermes ps --running`" in capsys.readouterr().out
 
@@ -121,7 +121,7 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
 
     admin.routes["POST /stop"] = stop
     listed = [{"pid": os.getpid(), "running": True}, {"pid": NOBODY, "running": True}]
-    admin.routes["GET /processes"] = Answer(body={"processes": listed})
+    admin.routes["GET /api/processes"] = Answer(body={"processes": listed})
     assert main(["stop"]) == 0
     assert is_free(home)
     leaving.join(30)
@@ -168,7 +168,7 @@ def test_compress_asks_for_a_summary(admin: FakeAdmin, capsys: pytest.CaptureFix
 def test_delete_lists_sessions_and_asks(admin: FakeAdmin, hermes: Hermes) -> None:
     family = [session("s0", successor="s1", phase="ended"), session("s1", parent="s0", created_at=1_700_000_001.0)]
     admin.routes |= {f"GET /sessions/{each['id']}": Answer(body={**VIEW, "session": each}) for each in family}
-    admin.routes["DELETE /sessions/s0"] = Answer(body={"id": "s0", "deleted": True})
+    admin.routes["DELETE /api/sessions/s0"] = Answer(body={"id": "s0", "deleted": True})
     done = hermes("delete", "s0")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "hermes: nothing was deleted; `hermes delete s0 --yes` deletes without asking\n"

@@ -149,7 +149,7 @@ def test_ps_lists_as_many_sessions_as_asked_for(admin: FakeAdmin, capsys: pytest
         first = int(query["after"][0][1:]) + 1 if "after" in query else 0
         return Answer(body={"sessions": stored[first : first + int(query["limit"][0])]})
 
-    admin.routes["GET /sessions"] = page
+    admin.routes["GET /api/sessions"] = page
     for limit, listed in (("3", 3), ("120", 120), ("999", 250)):
         assert main(["ps", "--sessions", "--limit", limit, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["sessions"] == stored[:listed]
@@ -299,7 +299,7 @@ def test_a_session_whose_last_turn_failed_is_seen_in_the_list(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed, stopped = ({"kind": kind, "message": "no"} for kind in ("auth", "cancelled"))
-    admin.routes["GET /sessions"] = listing(
+    admin.routes["GET /api/sessions"] = listing(
         session("s1", last_failure=failed), session("s2", last_failure=stopped), session("s3")
     )
     assert main(["sessions"]) == 0
@@ -334,7 +334,7 @@ def test_sessions_that_wait_for_an_answer_can_be_listed_alone(
 
 
 def test_numbers_stand_to_the_right_below_each_other(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    admin.routes["GET /sessions"] = listing(session("s1", messages=7), session("s2", messages=12345))
+    admin.routes["GET /api/sessions"] = listing(session("s1", messages=7), session("s2", messages=12345))
     assert main(["sessions"]) == 0
     header, first, second = capsys.readouterr().out.splitlines()
     end = header.index("MESSAGES") + len("MESSAGES")

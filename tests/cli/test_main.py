@@ -87,7 +87,7 @@ def test_completion_offers_sessions(shell: str, capsys: pytest.CaptureFixture[st
 
 
 def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes["GET /sessions"] = listing(session("s1"), session("s2"))
+    admin.routes["GET /api/sessions"] = listing(session("s1"), session("s2"))
     assert hermes("__complete", "sessions").stdout == "s1\ns2\n"
     admin.close()
     done = hermes("__complete", "sessions")

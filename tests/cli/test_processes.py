@@ -26,7 +26,7 @@ def late() -> dict[str, Any]:
 def processes(admin: FakeAdmin) -> None:
     old = shown("proc_a1", ended_at=time.time() - 300, exit_code=0, reason="exited")
     runs = shown("proc_b1", memory_bytes=3 * 2**20)
-    admin.routes["GET /processes"] = Answer(body={"processes": [old, runs, late()]})
+    admin.routes["GET /api/processes"] = Answer(body={"processes": [old, runs, late()]})
 
 
 def test_running_processes_are_listed_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hermes.cli.client import AdminClient
+from hermes.cli.client import AdminClient, AdminError
 from hermes.cli.inspection.live_source import DaemonSource
 from hermes.config.home import Home, is_free
 from hermes.tui.top.source import SampleWish
@@ -145,6 +145,8 @@ def test_live_view_reads_and_acts_on_the_daemon(daemon: subprocess.Popen[str], h
     assert "waiting" in printed
     assert json.loads(hermes("top", "--json").stdout)["phases"] == {"waiting": 1}
 
+    with pytest.raises(AdminError, match="no background process"):
+        source.kill("proc_0")
     source.answer(pending, "blue")
     assert eventually(lambda: source.sample(SampleWish()).sessions[0].phase == "idle")
     assert source.pending(row.id) is None

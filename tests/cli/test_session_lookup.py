@@ -34,7 +34,7 @@ def client(home: Home, admin: FakeAdmin) -> AdminClient:
             body={"sessions": [] if "after" in asked.path else stored[: 1 if "limit=1&" in asked.path else 4]}
         )
 
-    admin.routes["GET /sessions"] = page
+    admin.routes["GET /api/sessions"] = page
     admin.routes["GET /sessions/build"] = Answer(body=VIEW)
     return AdminClient(home.socket)
 
@@ -145,7 +145,9 @@ TITLES = {"s1": "Trip to Lima", "s2": "Trip to Cusco", "s3": "Trip", "s4": ""}
 @pytest.fixture
 def titled(home: Home, admin: FakeAdmin) -> AdminClient:
     stored = [{**session(name), "title": title} for name, title in TITLES.items()]
-    admin.routes["GET /sessions"] = lambda asked: Answer(body={"sessions": [] if "after" in asked.path else stored})
+    admin.routes["GET /api/sessions"] = lambda asked: Answer(
+        body={"sessions": [] if "after" in asked.path else stored}
+    )
     admin.routes["GET /sessions/s2"] = Answer(body=VIEW)
     return AdminClient(home.socket)
 

@@ -56,7 +56,7 @@ def test_prune_deletes_what_was_not_used(daemon: subprocess.Popen[str], hermes: 
 
 
 def test_options_of_the_list_stay_with_the_bare_command(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    admin.routes["GET /sessions"] = Answer(body={"sessions": [session("s1")]})
+    admin.routes["GET /api/sessions"] = Answer(body={"sessions": [session("s1")]})
     for argv in (["sessions", "--limit", "1", "--json"], ["sessions", "list", "--limit", "1", "--json"]):
         assert main(argv) == 0
         assert json.loads(capsys.readouterr().out)["sessions"][0]["id"] == "s1"

@@ -111,7 +111,7 @@ def test_a_session_may_be_given_by_its_beginning_or_as_the_last(
     for name in ("1a2b", "telegram%3A5", "a%20b"):
         admin.routes[f"GET /trace/{name}"] = Answer(status=404, body=unknown)
         admin.routes[f"GET /sessions/{name}"] = Answer(status=404, body=unknown)
-    admin.routes["GET /sessions"] = listing(session(whole))
+    admin.routes["GET /api/sessions"] = listing(session(whole))
     admin.routes[f"GET /trace/{whole}"] = Answer(body={"messages": []})
     for given in ("1a2b", "-"):
         assert main(["trace", given]) == 0

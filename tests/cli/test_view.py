@@ -19,7 +19,7 @@ from tests.cli.test_inspect import on_a_terminal, session
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_ids_are_never_broken_in_a_list(admin: FakeAdmin, width: int) -> None:
     name = "20260102_030405_1a2b3c4d"
-    admin.routes["GET /sessions"] = listing(session(name, phase="resume_pending", active_at=time.time() - 7300))
+    admin.routes["GET /api/sessions"] = listing(session(name, phase="resume_pending", active_at=time.time() - 7300))
     first = {"role": "user", "content": "What is " + "a very long question " * 9}
     admin.routes[f"GET /api/sessions/{name}/messages"] = Answer(body={"messages": [first]})
     shown = on_a_terminal(["sessions"], COLUMNS=str(width), NO_COLOR="1")

@@ -115,7 +115,7 @@ def _let_finish(daemon: DaemonProcess, platform: People) -> None:
     platform.until(lambda: not platform.unconfirmed, within_s=60)
 
     def at_rest() -> bool:
-        sessions = daemon.admin.get("/sessions?limit=200")["sessions"]
+        sessions = daemon.admin.get("/api/sessions?limit=200")["sessions"]
         for session in sessions:
             if session["phase"] == "suspended" and (session["running_turn"] or session["queued"]):
                 with suppress(HermesError):

@@ -51,7 +51,7 @@ def say_and_wait_until_it_is_on_its_way(daemon: DaemonProcess, telegram: Telegra
     telegram.fail("sendMessage", Fault(held=known))
     telegram.say(CHAT, CHAT, "say done")
     telegram.until(lambda: telegram.count("sendMessage") == 1)
-    eventually(lambda: [each["phase"] for each in daemon.admin.get("/sessions")["sessions"]] == ["idle"])
+    eventually(lambda: [each["phase"] for each in daemon.admin.get("/api/sessions")["sessions"]] == ["idle"])
     return known
 
 

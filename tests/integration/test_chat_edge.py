@@ -140,7 +140,7 @@ def test_a_long_text_that_the_client_split_is_one_turn(server: TelegramServer, d
         server.say(ANN, ANN, "say " + "a" * 4092)
         server.say(ANN, ANN, "and the rest of it")
     server.until(lambda: server.unconfirmed == [] and len(server.replies(ANN)) >= 1)
-    [session] = daemon.admin.get("/sessions")["sessions"]
+    [session] = daemon.admin.get("/api/sessions")["sessions"]
     eventually(lambda: daemon.admin.get(f"/sessions/{session['id']}")["session"]["phase"] == "idle")
     transcript = daemon.admin.get(f"/sessions/{session['id']}")["transcript"]
     assert [each["role"] for each in transcript if each["role"] != "system"] == ["user", "user", "assistant"]

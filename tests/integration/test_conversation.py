@@ -111,7 +111,7 @@ def test_a_turn_cut_off_by_a_crash_is_finished_after_the_start_and_answered_once
 
 
 def _has(daemon: DaemonProcess) -> bool:
-    return any(session["id"] == "cut" for session in daemon.admin.get("/sessions")["sessions"])
+    return any(session["id"] == "cut" for session in daemon.admin.get("/api/sessions")["sessions"])
 
 
 def test_a_stop_marks_a_turn_in_flight_and_it_continues_after_the_start(

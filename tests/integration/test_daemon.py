@@ -184,7 +184,7 @@ def test_more_signals_during_the_stop_change_nothing(second: signal.Signals) -> 
     with DaemonProcess(config="shutdown: {drain_s: 0.2}\n") as daemon, ThreadPoolExecutor(1) as pool:
         assert daemon.process is not None
         waiting = pool.submit(daemon.ask, "!slow 60", "s")
-        eventually(lambda: daemon.admin.get("/sessions")["sessions"])
+        eventually(lambda: daemon.admin.get("/api/sessions")["sessions"])
         daemon.process.send_signal(signal.SIGTERM)
         eventually(lambda: "stopping" in daemon.stderr())
         while daemon.process.poll() is None:
@@ -341,7 +341,7 @@ def test_chat_starts_a_daemon_inside_itself_when_none_runs(daemon: DaemonProcess
     assert "one" in first.stdout
     assert "two" in first.stdout
     daemon.start()
-    sessions = daemon.admin.get("/sessions")["sessions"]
+    sessions = daemon.admin.get("/api/sessions")["sessions"]
     assert sessions[0]["turns"] == 2
 
 

@@ -70,7 +70,7 @@ def until(file: Path) -> str:
 
 
 def processes(daemon: DaemonProcess) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = daemon.admin.get("/processes")["processes"]
+    listed: list[dict[str, Any]] = daemon.admin.get("/api/processes")["processes"]
     return listed
 
 

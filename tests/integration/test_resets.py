@@ -112,7 +112,7 @@ def test_forgotten_servers_block_nothing_and_a_build_that_works_is_waited_for(tm
         fresh = daemon.ask("what now?", session=forgot)
         assert fresh.session != forgot
         assert "/resume" in fresh.json()["hermes"]["notice"]
-        for process in daemon.admin.get("/processes")["processes"]:
+        for process in daemon.admin.get("/api/processes")["processes"]:
             if process["running"]:
                 daemon.hermes("kill", process["id"])
 
@@ -124,7 +124,7 @@ def test_a_daemon_killed_right_after_a_reset_leaves_ending_what_it_left_to_the_n
     environ = {"HERMES_TEST_CLOCK": str(clock), "HERMES_TEST_CRASH": "after Ended"}
     with DaemonProcess(config=config, environ=environ) as daemon:
         session = daemon.ask(background("sleep 1000")).session
-        [process] = daemon.admin.get("/processes")["processes"]
+        [process] = daemon.admin.get("/api/processes")["processes"]
         clock.write_text(str(2.1 * HOUR), encoding="ascii")
         assert daemon.process is not None
         assert daemon.process.wait(60) == -signal.SIGKILL
@@ -144,11 +144,11 @@ def test_a_process_that_outlives_its_conversation_begins_none_when_it_ends(tmp_p
         session = daemon.ask(background("sleep 1000", notify=True)).session
         clock.write_text(str(2.1 * HOUR), encoding="ascii")
         eventually(lambda: daemon.admin.get(f"/sessions/{session}")["session"]["phase"] == "ended")
-        [process] = daemon.admin.get("/processes")["processes"]
+        [process] = daemon.admin.get("/api/processes")["processes"]
         assert process["running"]
         assert daemon.hermes("kill", process["id"]).returncode == 0
         eventually(lambda: "its conversation is closed, announcing the end" in daemon.stderr())
-        assert [each["id"] for each in daemon.admin.get("/sessions")["sessions"]] == [session]
+        assert [each["id"] for each in daemon.admin.get("/api/sessions")["sessions"]] == [session]
         fresh = daemon.ask("hello", session=session)
         assert f"/resume {session}" in fresh.json()["hermes"]["notice"]
 

@@ -48,7 +48,7 @@ def replies(telegram: TelegramServer) -> list[str]:
 
 
 def sessions(daemon: DaemonProcess) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = daemon.admin.get("/sessions")["sessions"]
+    found: list[dict[str, Any]] = daemon.admin.get("/api/sessions")["sessions"]
     return found
 
 

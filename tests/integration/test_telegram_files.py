@@ -148,7 +148,7 @@ def test_a_kill_between_the_download_and_the_confirmation_makes_one_turn_with_it
         server.until(lambda: server.unconfirmed == [])
         assert [file.read_bytes() for file in stored(daemon)] == [JPEG]
         assert server.count("file") == 1
-        [session] = daemon.admin.get("/sessions?limit=9")["sessions"]
+        [session] = daemon.admin.get("/api/sessions?limit=9")["sessions"]
         eventually(lambda: daemon.admin.get(f"/sessions/{session['id']}")["session"]["turns"] == 1)
         assert len(server.replies(ANN)) == 1
 

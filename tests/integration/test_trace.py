@@ -76,7 +76,7 @@ def test_a_chat_message_is_followed_to_the_messages_that_were_sent(model: Script
         with DaemonProcess(config=model.config + there, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
             telegram.say(ANN, ANN, "run echo made")
             telegram.until(lambda: any("made" in text for text in telegram.replies(ANN)))
-            [session] = daemon.admin.get("/sessions")["sessions"]
+            [session] = daemon.admin.get("/api/sessions")["sessions"]
             line = eventually(lambda: _sent(daemon, session["id"]))
             assert line["inbound"].startswith("telegram:")
             assert (line["attempts"], line["model_calls"], line["tool_calls"], line["problems"]) == (1, 2, 1, [])

@@ -109,7 +109,7 @@ class Scene:
         return any(each["phase"] not in (Phase.IDLE, Phase.WAITING, Phase.ENDED) for each in self.sessions())
 
     def sessions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.daemon.admin.get("/sessions")["sessions"]
+        found: list[dict[str, Any]] = self.daemon.admin.get("/api/sessions")["sessions"]
         return found
 
     # ------------------------------------------------------------ what is judged

@@ -32,7 +32,7 @@ def daemon() -> Iterator[DaemonProcess]:
 
 
 def latest_message(daemon: DaemonProcess) -> str:
-    session = daemon.admin.get("/sessions", limit=1)["sessions"][0]["id"]
+    session = daemon.admin.get("/api/sessions", limit=1)["sessions"][0]["id"]
     messages = daemon.admin.get(f"/api/sessions/{session}/messages")["messages"]
     return str(next(each["content"] for each in messages if each["role"] == "user"))
 

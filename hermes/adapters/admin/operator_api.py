@@ -23,7 +23,7 @@ from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.openapi.lazy import operations
-from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi, SessionQuery
+from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionQuery
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
@@ -71,7 +71,6 @@ class OperatorApi:
         self._dashboard = dashboard
         self._keys = keys
         self._chat = chat
-        self._sessions = SessionApi(service)
 
     def routes(self) -> list[web.RouteDef]:
         return [route for route, _ in self._table()]
@@ -86,7 +85,6 @@ class OperatorApi:
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
             (web.post("/reload", self.reload), "Reload the configuration and apply what can change now"),
             (web.get("/reload", self.pending), "What a reload would change; changes nothing"),
-            (web.get("/sessions", self._sessions.recent), "Sessions, last active first; ?limit=N, ?after=ID"),
             (
                 web.post("/sessions/prune", self.prune),
                 'Delete unused conversations; {"older_than_s": 7776000, "dry_run": false}',
@@ -95,13 +93,11 @@ class OperatorApi:
                 web.get("/sessions/{id}", self.session),
                 "One session, why it is in its state, the end of its messages; ?tail=N",
             ),
-            (web.delete("/sessions/{id}", self._sessions.erase), "Erase a session and its messages"),
             (web.post("/sessions/{id}/stop", self.stop_turn), 'Stop its running turn, or the turn "turn_id"'),
             (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message starts a new one"),
             (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
             (web.post("/sessions/{id}/resume", change(sessions.resume)), "Resume a suspended session"),
             (web.get("/trace/{id}", self.trace), "Trace a message, or a session's last messages; ?limit=N"),
-            (web.get("/processes", self.processes), "Background processes; of one session with ?session=ID"),
             (web.get("/grants", self.grants), "Command kinds with a standing grant"),
             (web.post("/grants/{kind}/withdraw", self.withdraw), "Withdraw a standing grant"),
             (web.get("/store", self.store), "Statistics of the store"),
@@ -205,17 +201,6 @@ class OperatorApi:
         limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES)
         lines = await self._service.sessions.trace(request.match_info["id"], limit or _TRACED)
         return json_response({"messages": [presentation.trace_line(line) for line in lines]})
-
-    # ------------------------------------------------------------ background processes
-
-    async def processes(self, request: web.Request) -> web.Response:
-        session = parameter.session_in_query(request, "session")
-        if session is None:
-            listed = self._service.processes.views()
-        else:
-            head = (await self._service.sessions.view(session)).session
-            listed = await self._service.processes.listed(remember_session(request, head.id))
-        return json_response({"processes": [self._service.shown_process(view) for view in listed]})
 
     # ------------------------------------------------------------ grants
 

@@ -44,11 +44,6 @@ def session_in_path(request: web.Request) -> SessionId:
     return session_id(request.match_info["id"], "id")
 
 
-def session_in_query(request: web.Request, name: str) -> SessionId | None:
-    text = request.query.get(name)
-    return None if text is None else session_id(text, name)
-
-
 def idempotency_key(request: web.Request) -> str | None:
     text = header(request, IDEMPOTENCY_HEADER)
     if text is not None and not re.fullmatch(_IDEMPOTENCY_PATTERN, text):

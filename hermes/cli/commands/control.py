@@ -178,7 +178,7 @@ def _compress(args: argparse.Namespace, client: AdminClient, session: str) -> An
 def _delete(args: argparse.Namespace, client: AdminClient, session: str) -> Answer:
     if not args.yes and not _is_confirmed(_family(client, session)):
         raise HermesError(f"nothing was deleted; `hermes delete {session} --yes` deletes without asking")
-    return client.delete(path_of("sessions", session)), f"Deleted the conversation of {session}."
+    return client.delete(path_of("api", "sessions", session)), f"Deleted the conversation of {session}."
 
 
 def _family(client: AdminClient, session: str) -> list[Mapping[str, Any]]:

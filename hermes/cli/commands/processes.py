@@ -82,7 +82,7 @@ def show_processes(args: argparse.Namespace, client: AdminClient, *, resets: boo
 
 
 def _listed(client: AdminClient) -> list[dict[str, Any]]:
-    processes = client.get("/processes")["processes"]
+    processes = client.get("/api/processes")["processes"]
     ended = sorted(
         (each for each in processes if not each["running"]), key=lambda each: each["ended_at"], reverse=True
     )

@@ -101,7 +101,7 @@ class DaemonSource(LiveSource):
         self._client.post(path_of("sessions", session, "stop"), {"reason": "stopped in hermes top"})
 
     def kill(self, process: str) -> None:
-        self._client.post(path_of("processes", process, "kill"))
+        self._client.post(path_of("api", "processes", process, "kill"))
 
     def follow(self, session: str, show: Callable[[str], None], is_over: Callable[[], bool]) -> None:
         text = StreamedText()
