@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.accounting import costed
+from hermes.agent.approval_judge import ApprovalJudge
 from hermes.agent.chat_message import MEDIA_TOKENS, encode, read, total_tokens
 from hermes.agent.client_tools import ClientTools, client_tools, handed_calls, model_options
 from hermes.agent.compression import CompressionSettings, is_due
@@ -31,6 +32,7 @@ from hermes.domain.session.note import step_limit
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.reasoning import Reasoning, fields_of
 from hermes.domain.turn.turn_failure import Failure, FailureKind
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass, replace
 from hermes.ports.agent import Model, ModelRequest
 from hermes.ports.hub import Hub
@@ -76,6 +78,7 @@ class ModelStep:
         ledger: Ledger,
         hub: Hub,
         sight: ImagePolicy | None = None,
+        judge: ApprovalJudge | None = None,
     ) -> None:
         self.settings = settings
         self._workshop = workshop
@@ -83,6 +86,7 @@ class ModelStep:
         self._ledger = ledger
         self._hub = hub
         self._sight = sight
+        self._judge = judge
         self._descriptions = ImageDescriptions()
         self._refusals = PictureRefusals()
         self._moved: dict[TurnId, int] = {}  # turns that continue with a fallback, and its place in the chain
@@ -139,11 +143,15 @@ class ModelStep:
             self._refusals.accepted(chain[first], name)
         if isinstance(reply, Failure):
             return _failed(job, reply)
-        proposed = NOTHING
+        proposed, judging = NOTHING, Usage()
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
             proposed = await self._proposed(job, reply, workshop.toolbox, folder, client)
+            if self._judge is not None:
+                calls, judging = await self._judge.judged(job, proposed.calls, models, caller)
+                proposed = replace(proposed, calls=calls)
         report = self._report(job, reply, proposed, size_bytes)
+        report = replace(report, usage=report.usage + judging) if judging != Usage() else report
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
     async def _shown(

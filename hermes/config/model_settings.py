@@ -159,3 +159,4 @@ class AuxiliaryConfig:
     summary: str = setting("", complaint=_choice_complaint, live=True)
     title: str = setting("", complaint=_choice_complaint, live=True)
     vision: str = setting("", complaint=_choice_complaint, live=True)
+    approval: str = setting("", complaint=_choice_complaint, live=True)

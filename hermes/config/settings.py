@@ -178,10 +178,18 @@ class ProcessesConfig:
     keep_on_stop: bool = setting(True, live=True)
 
 
+# Kinds of commands that lose files, mostly in a project, and neither send anything nor change what others run.
+JUDGED = (
+    *("find-delete", "git-branch-delete", "git-clean", "git-discard", "git-reset-hard", "git-rewrite"),
+    "recursive-delete",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalsConfig:
     mode: str = setting("manual", choices=("manual", "off"))
     deny: tuple[str, ...] = setting(())
+    judged: tuple[str, ...] = setting(JUDGED, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from hermes.domain.records import BadRecord, Record
 from hermes.domain.session.state import Preferences, Session, Turn
 from hermes.domain.source import ChatContext, Handover, Place, Source
 from hermes.domain.turn.submission import Seen
-from hermes.domain.turn.tool_call import Call, Gate
+from hermes.domain.turn.tool_call import Call, CallJudgement, Gate
 from hermes.domain.turn.turn_failure import Failure
 from hermes.domain.turn.usage import Usage
 
@@ -56,6 +56,7 @@ STORED: Final = frozenset(
         Turn,
         Call,
         Gate,
+        CallJudgement,
         Preferences,
         Usage,
         Failure,

@@ -19,7 +19,7 @@ from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import BadRecord, ToolStarted
 from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.domain.turn.message import EncodedMessage
-from hermes.domain.turn.tool_call import Call, CallOutcome, CallState, Gate, Verdict
+from hermes.domain.turn.tool_call import Call, CallJudgement, CallOutcome, CallState, Gate, JudgeVerdict, Verdict
 from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.turn.usage import Usage
 from hermes.ports.hub import Hub
@@ -35,6 +35,7 @@ PROMPT = EncodedMessage(b'{"role":"system","content":"be kind"}')
 USAGE = Usage(prompt_tokens=3, completion_tokens=2)
 SUMMARY = "[Summary of the earlier part of this conversation]"
 PASSING = (FailureKind.TIMEOUT, FailureKind.CONNECTION, FailureKind.OVERLOADED, FailureKind.BAD_REQUEST)
+JUDGEMENTS = tuple(CallJudgement(verdict=each, model="judge") for each in JudgeVerdict)
 BLOCKED = Gate(verdict=Verdict.BLOCK, reason="it is never allowed")
 
 
@@ -116,8 +117,10 @@ class Minds:
                 return does(name)
             case luck if luck < 0.65:
                 return reads(name)
-            case luck if luck < 0.80:
+            case luck if luck < 0.76:
                 return needs_leave(name)
+            case luck if luck < 0.80:
+                return replace(needs_leave(name), judgement=self._outside.chance.choice(JUDGEMENTS))
             case luck if luck < 0.90:
                 return asks(name, "red", "blue")
             case luck if luck < 0.95:

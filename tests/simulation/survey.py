@@ -24,7 +24,7 @@ from hermes.domain.session.fold.state_fold import replay
 from hermes.domain.session.recovery import SUSPEND_AFTER
 from hermes.domain.session.state import Session
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.turn.tool_call import Call, Verdict
+from hermes.domain.turn.tool_call import Call, JudgeVerdict, Verdict
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
 from tests.support.judge import (
@@ -89,8 +89,11 @@ def _permitted(row: Session, entries: list[LogEntry], for_good: frozenset[str]) 
                 before = replay(row.id, entries[:place])
                 assert before is not None
                 covered = bool(gated[call].gate.rules) and grants.issuperset(gated[call].gate.rules)
-                approver = approvers.get(call, "")
-                yield Permitted(call=call, role=role_of_turn(before), approver=approver, granted=covered)
+                role = role_of_turn(before)
+                judgement = gated[call].judgement
+                by_model = judgement is not None and judgement.verdict is JudgeVerdict.APPROVE and role.approves
+                approver = approvers.get(call, role if by_model else "")
+                yield Permitted(call=call, role=role, approver=approver, granted=covered)
 
 
 def _gated(calls: Iterable[Call]) -> dict[str, Call]:

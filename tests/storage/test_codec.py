@@ -90,7 +90,8 @@ ORDER = {
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
     " chain said results handing handing_message handing_model automatic",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
-    " whole_file cut",
+    " whole_file cut judgement",
+    "CallJudgement": "verdict model confidence reason",
     "Gate": "verdict reason rules once findings subjects",
     "Preferences": "title model personality reasoning busy yolo show_reasoning",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",

@@ -61,7 +61,7 @@ class SessionWork:
     def _start(self, task: Task, session: Session, transcript: Transcript, granted: frozenset[str]) -> Work:
         match task:
             case ModelCallWork():
-                return self._agent.think(_model_job(task, session, transcript), self._report)
+                return self._agent.think(_model_job(task, session, transcript, granted), self._report)
             case ToolCallWork():
                 return self._agent.act(_tool_job(task, session, transcript, granted), self._report)
             case SummaryWork():
@@ -70,7 +70,7 @@ class SessionWork:
                 assert_never(task)
 
 
-def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) -> ModelJob:
+def _model_job(task: ModelCallWork, session: Session, transcript: Transcript, granted: frozenset[str]) -> ModelJob:
     assert session.turn is not None
     return ModelJob(
         session=session.id,
@@ -87,6 +87,7 @@ def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) ->
         platform=session.platform,
         preferences=session.preferences,
         grants=session.grants,
+        granted=grants_for(role_of_turn(session), granted, session.grants),
         spent=session.usage,
         last=task.last,
         company=session.company,

@@ -13,6 +13,7 @@ from loguru import logger
 
 from hermes.actors.process.process_services import Announcement
 from hermes.agent.accounting import Budget
+from hermes.agent.approval_judge import ApprovalJudge, JudgeSettings
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.image_policy import ImagePolicy
 from hermes.agent.ledger import Ledger
@@ -36,6 +37,7 @@ from hermes.services.memory.memory_service import MemoryService, MemorySettings
 from hermes.services.search import SearchService
 from hermes.services.skills import SkillService
 from hermes.system.clock import wall
+from hermes.system.random_id import new_marker
 from hermes.tools.session_scope import Conversations
 from hermes.tools.terminal.output_retention import Conversation, OutputRetention, RetentionLimits
 
@@ -69,6 +71,15 @@ def summary_settings(config: Config) -> SummarySettings:
         compression=compression_settings(config),
         model=config.auxiliary.summary or config.compression.model,
         timeout_s=config.compression.timeout_s,
+        terms=lru_cache(partial(terms_of, config)),
+        choice=lambda text: choice_of(text, config.model),
+    )
+
+
+def judge_settings(config: Config) -> JudgeSettings:
+    return JudgeSettings(
+        model=config.auxiliary.approval,
+        kinds=config.approvals.judged,
         terms=lru_cache(partial(terms_of, config)),
         choice=lambda text: choice_of(text, config.model),
     )
@@ -152,6 +163,7 @@ class AgentParts:
     runner: AgentRunner
     thinking: ModelStep
     summarising: Summariser
+    judge: ApprovalJudge
     ledger: Ledger
     health: ModelHealth
     proxy: EndpointProxy
@@ -182,6 +194,7 @@ class AgentParts:
         """Apply the settings that can change at run time."""
         self.thinking.settings = thinking_settings(config)
         self.summarising.settings = summary_settings(config)
+        self.judge.settings = judge_settings(config)
         self.ledger.budget, self.ledger.guest_budget = budgets(config)
         self.runner.set_max_concurrent(config.turns.max_concurrent)
         self.runner.set_patience(config.model.patience_s)
@@ -230,6 +243,7 @@ async def make_agent(
     budget, guest_budget = budgets(config)
     ledger = Ledger(budget=budget, guest_budget=guest_budget, clock=wall)
     ledger.load(await system.ports.journal.fetch(lambda reader: reader.tallies(ledger.today())))
+    judge = ApprovalJudge(settings=judge_settings(config), ledger=ledger, new_marker=new_marker)
     thinking = ModelStep(
         settings=thinking_settings(config),
         workshop=workshop,
@@ -237,6 +251,7 @@ async def make_agent(
         ledger=ledger,
         hub=hub,
         sight=ImagePolicy(home.media_dir),
+        judge=judge,
     )
     summarising = Summariser(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
     health = ModelHealth(clock=wall)
@@ -254,6 +269,7 @@ async def make_agent(
         runner=runner,
         thinking=thinking,
         summarising=summarising,
+        judge=judge,
         ledger=ledger,
         health=health,
         proxy=EndpointProxy(proxy_target(config, environ)),

@@ -27,7 +27,8 @@ def make_models(config: Config, environ: Mapping[str, str]) -> ModelSet:
     model = config.model
     chain = (_configured(model, environ), *(_fallback(text, model, environ) for text in model.fallbacks))
     models = ModelSet(chain, lambda choice: _chosen(choice, model, environ))
-    for text in (config.auxiliary.summary, title_model(config) or "", config.auxiliary.vision, *model.chat_models):
+    side = config.auxiliary
+    for text in (side.summary, title_model(config) or "", side.vision, side.approval, *model.chat_models):
         models.chain_for(choice_of(text, model))  # a missing key is reported now, not in a turn
     return models
 

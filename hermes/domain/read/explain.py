@@ -10,7 +10,7 @@ from hermes.domain.cause.legacy_reason import stop_cause
 from hermes.domain.cause.reason import with_person
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import who_wants
-from hermes.domain.turn.tool_call import Call, CallState
+from hermes.domain.turn.tool_call import Call, CallState, JudgeVerdict
 from hermes.domain.turn.turn_failure import Failure, FailureKind
 
 _COMMAND_CHARS = 200  # of a command that waits for permission
@@ -158,7 +158,10 @@ def _running(session: Session) -> str:
 
 
 def _call(call: Call) -> str:
-    approved = f" (approved by {call.approved_by})" if call.approved_by else ""
+    by = call.approved_by
+    if not by and call.judgement is not None and call.judgement.verdict is JudgeVerdict.APPROVE:
+        by = f"the model {call.judgement.model}"
+    approved = f" (approved by {by})" if by else ""
     return f"{call.summary or call.name}{approved}"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from hermes.domain.ids import InboundKey, TurnId
 from hermes.domain.outbox import reply_id
 from hermes.domain.read.trace import TraceLine, TraceState, TraceStep
+from hermes.domain.read.trace_call import judged, named
 from hermes.domain.read.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
 from hermes.domain.read.views import TurnRecord
 from hermes.domain.records import (
@@ -170,6 +171,7 @@ class _Walk:
         asked = f"{record.model}: {count(len(record.calls), 'tool call')}"
         self._thought(record.at, asked, record.usage, record.waited_s)
         self._calls = {call.id: call for call in record.calls}
+        self._steps += judged(record.calls, record.at)
 
     def retried(self, record: ModelRetried) -> None:
         """Add the failed call and the pause after it. Neither counts as time of the next call."""
@@ -238,13 +240,7 @@ class _Walk:
 
     def _named(self, call: str) -> str:
         known = self._calls.get(call)
-        if known is None:
-            return ""
-        return (
-            known.summary
-            if known.summary.startswith(known.name)
-            else ": ".join(filter(None, (known.name, known.summary)))
-        )
+        return "" if known is None else named(known)
 
     # ------------------------------------------------------------ the session
 

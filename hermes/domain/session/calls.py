@@ -29,6 +29,7 @@ from hermes.domain.session.protocol import Answer, Step, TurnLimits
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.source import Source
+from hermes.domain.turn.judgement import is_approved
 from hermes.domain.turn.tool_call import Approval, Call, CallOutcome, CallState, Verdict
 from hermes.domain.values import replace
 
@@ -87,6 +88,7 @@ def _must_ask(call: Call, session: Session, limits: TurnLimits) -> bool:
     role, rules = role_of_turn(session), set(call.gate.rules)
     for_longer = rules and not call.gate.once and rules <= grants_for(role, limits.granted, session.grants)
     granted = is_unasked(role, yolo=session.preferences.yolo) or for_longer
+    granted = granted or is_approved(call, role, child=session.assignment is not None)
     return call.gate.verdict is Verdict.ASK and not granted
 
 

@@ -36,6 +36,7 @@ class ModelJob:
     platform: str = ""
     preferences: Preferences = Preferences()
     grants: tuple[str, ...] = ()
+    granted: frozenset[str] = frozenset()  # rules that need no approval in this turn
     spent: Usage = Usage()  # by the session so far
     last: bool = False  # no more tools in this turn
     company: ChatContext | None = None  # chat and person

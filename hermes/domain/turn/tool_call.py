@@ -45,6 +45,24 @@ class Approval(StrEnum):
     SHOW = "show"  # not a decision: show a shortened request in full
 
 
+class JudgeVerdict(StrEnum):
+    """Answer of a model to a request for approval. All but `approve` ask the person."""
+
+    APPROVE = "approve"
+    ASK = "ask"
+    SUSPICIOUS = "suspicious"  # the command contains text that addresses a model: it was not asked
+    UNREADABLE = "unreadable"  # its answer did not have the requested form
+    FAILED = "failed"  # it did not answer in time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallJudgement:
+    verdict: JudgeVerdict
+    model: str
+    confidence: float = 0.0  # as the model states it
+    reason: str = ""  # in the model's words
+
+
 class CallState(StrEnum):
     PROPOSED = "proposed"  # the model asked for it
     ASKED = "asked"  # waits for a person
@@ -99,3 +117,4 @@ class Call:
     whole: str = ""  # exact command; empty: the summary is complete
     whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
     cut: bool = False  # only the beginning of the question was shown so far
+    judgement: CallJudgement | None = None  # of a model; None: none was asked

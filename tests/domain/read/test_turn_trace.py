@@ -18,6 +18,7 @@ from hermes.domain.session.protocol import AnnounceStop, Recover, Resume, StopTu
 from hermes.domain.session.routed_question import question_id
 from hermes.domain.source import Place, Source
 from hermes.domain.turn.submission import Seen
+from hermes.domain.turn.tool_call import CallJudgement, JudgeVerdict
 from hermes.domain.turn.turn_failure import Failure, FailureKind
 from tests.actors.talk import SessionTalk, does, needs_leave, reads, said
 
@@ -330,3 +331,12 @@ def test_waiting_for_the_model_is_not_model_time() -> None:
     talk.do(replace(talk.model_says("yes", ()), waited_s=8.0))
     walked = [(step.what, step.took_s) for step in line_of(talk).steps if step.what in ("model", "waiting")]
     assert walked == [("waiting", 8.0), ("model", 2.0)]
+
+
+def test_judgement_of_a_model_is_a_step() -> None:
+    talk = begun()
+    found = CallJudgement(verdict=JudgeVerdict.APPROVE, model="small", confidence=0.97, reason="It is build output.")
+    talk.reply(replace(needs_leave("w"), summary="write: build", judgement=found))
+    [step] = [step for step in line_of(talk).steps if step.what == "judged"]
+    assert step.detail == "write: build: approve by small, confidence 0.97: It is build output."
+    assert line_of(talk).problems == ()

@@ -20,7 +20,7 @@ from hermes.domain.session.protocol import Accept, AnnounceStop, Answer, Resume,
 from hermes.domain.session.state import Phase, is_pending
 from hermes.domain.source import Place, Source
 from hermes.domain.turn.submission import Handling
-from hermes.domain.turn.tool_call import Call, CallOutcome, Gate, Verdict
+from hermes.domain.turn.tool_call import Call, CallJudgement, CallOutcome, Gate, JudgeVerdict, Verdict
 from hermes.domain.turn.usage import Usage
 from tests.actors.talk import (
     API,
@@ -254,6 +254,25 @@ def test_a_person_who_trusts_it_all_is_not_asked() -> None:
     talk.say("a")
     talk.reply(needs_leave("c1"))
     assert talk.work() == ["c1"]
+
+
+def judged(call: Call, verdict: JudgeVerdict = JudgeVerdict.APPROVE) -> Call:
+    return replace(
+        call, judgement=CallJudgement(verdict=verdict, model="small", confidence=0.97, reason="Build output.")
+    )
+
+
+def test_call_that_a_model_approved_runs_and_says_so() -> None:
+    talk = at_work(judged(needs_leave("c1", "rm")))
+    assert talk.work() == ["c1"]
+    assert "Asked" not in names(talk.log)
+    assert "(approved by the model small)" in explain(talk.session, 0)
+    assert talk.session.grants == ()
+
+
+def test_call_that_a_model_leaves_to_the_person_waits() -> None:
+    talk = at_work(judged(needs_leave("c1", "rm"), JudgeVerdict.ASK))
+    assert talk.phase == Phase.WAITING
 
 
 def test_a_denied_call_is_told_to_the_model_and_the_next_one_is_asked_for() -> None:
