@@ -21,7 +21,7 @@ from hermes.domain.session.state import Phase, Preferences, Session, Turn
 from hermes.domain.source import Handover, Place, Source
 from hermes.domain.turn.message import MessageOrigin
 from hermes.domain.turn.submission import Seen
-from hermes.domain.turn.tool_call import Call, Gate
+from hermes.domain.turn.tool_call import Call, Gate, JudgeVerdict
 from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.turn.usage import Usage
 from hermes.storage.codec import (
@@ -117,12 +117,13 @@ ORDER = {
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
 }
 CODES = {  # a value that is stored once must stay readable; the empty one means that none was stored
-    "EndCause": ",asked,compression,taken_back,reset,done",
+    "EndCause": ",asked,compression,taken_back,reset,done,expired",
     "InterruptionCause": ",crash,actor_crash,shutdown,restart,suspended",
     "HoldCause": ",configured,crashes",
     "SuspendCause": ",asked,interruptions,imported",
     "StopCause": ",asked,new_message,session_ended,session_deleted",
     "Purpose": "review",
+    "JudgeVerdict": "approve,ask,suspicious,unreadable,failed",
     "MessageOrigin": ",person,process,note",
     "ChangeAuthor": "person,agent,review,file,system",
     "ChangeAction": (
@@ -299,7 +300,12 @@ def test_values_that_older_versions_stored_get_unknown_causes() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [*(EndCause, InterruptionCause, HoldCause, SuspendCause, StopCause, MessageOrigin), ChangeAuthor, ChangeAction],
+    [
+        *(EndCause, InterruptionCause, HoldCause, SuspendCause, StopCause, MessageOrigin),
+        ChangeAuthor,
+        ChangeAction,
+        JudgeVerdict,
+    ],
 )
 def test_stored_codes_keep_their_values(kind: type[StrEnum]) -> None:
     assert {each.value for each in kind} == set(CODES[kind.__name__].split(","))
