@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-Progress: TypeAlias = Callable[[str, int, int], None]  # (step, bytes done, bytes in all; 0: not known)
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
+Progress: TypeAlias = Callable[[str, int, int], None]  # (step, done, in all; 0: not known)
 
 
 @contextmanager
-def progress_bar(first: str) -> Iterator[tuple[Progress, Callable[[], None]]]:
+def progress_bar(first: str, *, in_bytes: bool = True) -> Iterator[tuple[Progress, Callable[[], None]]]:
     """Yield a function that reports progress, and one that removes the bar for a question."""
     if not sys.stderr.isatty():
         yield lambda _what, _done, _total: None, lambda: None
@@ -20,12 +23,14 @@ def progress_bar(first: str) -> Iterator[tuple[Progress, Callable[[], None]]]:
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(first, total=None)
+    sizes: tuple[ProgressColumn, ...] = (DownloadColumn(),) if in_bytes else ()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[percent]}"), *sizes)
+    with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(first, total=None, percent="")
 
         def report(what: str, done: int, total: int) -> None:
-            bars.update(task, description=what, completed=done, total=total or None)
+            percent = f"{min(100, 100 * done // total)} %" if total else ""
+            bars.update(task, description=what, completed=done, total=total or None, percent=percent)
 
         yield report, bars.stop
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryFile
+from typing import Any, Final, TypeAlias
 
 import lmdb
 
@@ -54,22 +55,69 @@ from hermes.storage.row_keys import (
 )
 from hermes.storage.staged_changes import last_number, number_in, number_of
 
+Progress: TypeAlias = Callable[[int, int], None]  # (rows done, rows in all)
+_DONE: Final = "done "  # begins a line of progress of the verifier
 
-def verify(directory: Path) -> list[str]:
+
+def verify(directory: Path, progress: Progress = lambda _done, _total: None) -> list[str]:
     """Return the problems of the store in a directory, which may be in use. Empty if there are none."""
     command = [sys.executable, "-P", "-m", "hermes.storage.verify", str(directory)]
-    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - our own module
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        how = f"the verifier ended with {done.returncode}{f': {last}' if last else ''}"
+    answer = ""
+    with (
+        TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as verifier,  # noqa: S603 - ours
+    ):
+        assert verifier.stdout is not None
+        for line in verifier.stdout:
+            if line.startswith(_DONE):
+                done, total = line.removeprefix(_DONE).split()
+                progress(int(done), int(total))
+            else:
+                answer = line
+        code = verifier.wait()
+        errors.seek(0)
+        last = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+    if code:
+        how = f"the verifier ended with {code}{f': {last}' if last else ''}"
         return [f"the store cannot be read completely ({how}): restore a backup"]
-    problems: list[str] = json.loads(done.stdout)
+    problems: list[str] = json.loads(answer)
     return problems
 
 
-def check(directory: Path) -> list[str]:
+class _Meter:
+    """Reports each hundredth of the rows."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._done = self._total = self._next = 0
+
+    def begin(self, total: int) -> None:
+        self._total = total
+
+    def row(self) -> None:
+        self._done += 1
+        if self._done >= self._next and self._done <= self._total:
+            self._next = self._done + -(-self._total // 100)
+            self._progress(self._done, self._total)
+
+
+class _MeteredView(StoreView):
+    __slots__ = ("meter",)
+
+    def __init__(self, meter: _Meter, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.meter = meter
+
+    def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        for pair in super().scan(table, prefix, start):
+            self.meter.row()
+            yield pair
+
+
+def check(directory: Path, progress: Progress = lambda _done, _total: None) -> list[str]:
     """Return the problems, found in this process, which must not have the store open."""
     problems: list[str] = []
+    meter = _Meter(progress)
     try:
         with open_env(directory, map_size_bytes=0, readonly=True) as env:
             if require_ours(env, directory) is None:
@@ -78,8 +126,10 @@ def check(directory: Path) -> list[str]:
             pages = DataPages(directory / DATA_FILE, env.stat()["psize"])
             with closing(pages), env.begin():  # held to the end, so that no page of this snapshot is reused
                 problems += page_problems(directory)
+                with suppress(HermesError, lmdb.Error), StoreView(env, tables, pages) as view:
+                    meter.begin(sum(map(view.count, _COUNTED)))
                 for part, find in _PARTS.items():
-                    problems += _found(part, find, partial(StoreView, env, tables, pages))
+                    problems += _found(part, find, partial(_MeteredView, meter, env, tables, pages))
     except ForeignStoreError:
         problems.append(
             f"{directory} does not hold a Hermes store that can be read: "
@@ -92,7 +142,9 @@ def check(directory: Path) -> list[str]:
     return problems
 
 
-def _found(part: str, find: Callable[[StoreView], Iterator[str]], open_view: Callable[[], StoreView]) -> list[str]:
+def _found(
+    part: str, find: Callable[[_MeteredView], Iterator[str]], open_view: Callable[[], _MeteredView]
+) -> list[str]:
     """Return the problems of one part. Each part has its own view, because an LMDB error can make a view unusable."""
     problems: list[str] = []
     try:
@@ -106,7 +158,7 @@ def _found(part: str, find: Callable[[StoreView], Iterator[str]], open_view: Cal
     return problems
 
 
-def _session_problems(view: StoreView) -> Iterator[str]:
+def _session_problems(view: _MeteredView) -> Iterator[str]:
     records = 0
     for session, _ in view.scan(SESSIONS):
         try:
@@ -121,6 +173,7 @@ def _session_problems(view: StoreView) -> Iterator[str]:
             continue
         records += len(lsns) - lsns.count(NO_LSN)
         for seq, lsn in enumerate(lsns):
+            view.meter.row()
             yield from _record_problems(view, session, seq, lsn)
     if view.count(LOG) != records:
         yield from _orphans(view)
@@ -238,7 +291,8 @@ def _change_problems(view: StoreView) -> Iterator[str]:
         yield f"{view.count(CHANGE_IDS)} operation ids are listed, but there are {changes} changes"
 
 
-_PARTS: Final = {
+_COUNTED: Final = (SESSIONS, LOG, KEYS, PENDING, DUE, INBOX, DEAD, PROCESSES, BAD, META, CHANGES)  # rows of a check
+_PARTS: Final[Mapping[str, Callable[[_MeteredView], Iterator[str]]]] = {
     "sessions": _session_problems,
     "session keys": _binding_problems,
     "other tables": _value_problems,
@@ -246,5 +300,11 @@ _PARTS: Final = {
 }
 
 
+def _report(done: int, total: int) -> None:
+    sys.stdout.write(f"{_DONE}{done} {total}\n")
+    sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(check(Path(sys.argv[1]))))
+    found = check(Path(sys.argv[1]), _report)
+    sys.stdout.write(json.dumps(found))

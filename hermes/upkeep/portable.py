@@ -223,15 +223,17 @@ def _message(name: str, raw: bytes) -> EncodedMessage:
     return EncodedMessage(raw)
 
 
-def read_export(file: Path) -> Exported:
+def read_export(file: Path, progress: Callable[[int, int], None] = lambda _done, _total: None) -> Exported:
+    """Read an export. `progress` takes the bytes that were read, and those in all."""
     try:
         with file.open("rb") as source:
-            return from_lines(_bounded(source))
+            size = file.stat().st_size
+            return from_lines(_bounded(source, lambda done: progress(done, size)))
     except OSError as error:
         raise BadInputError(f"{file} cannot be read: {error.strerror}") from error
 
 
-def _bounded(source: IO[bytes]) -> Iterator[bytes]:
+def _bounded(source: IO[bytes], progress: Callable[[int], None]) -> Iterator[bytes]:
     total = 0
     while line := source.readline(MAX_LINE_BYTES + 1):
         total += len(line)
@@ -239,6 +241,7 @@ def _bounded(source: IO[bytes]) -> Iterator[bytes]:
             most = f"{MAX_LINE_BYTES >> 20} MB in a line, {MAX_BYTES >> 20} MB in all"
             raise BadInputError(f"the export is too large ({most}); nothing was imported")
         yield line
+        progress(total)
 
 
 def starts_with(entries: Sequence[LogEntry], beginning: Sequence[LogEntry]) -> bool:

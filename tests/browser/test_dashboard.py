@@ -76,7 +76,10 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
             "hold_ms": 1000 * HOLD_S,
             "steps": [*STEPS, "approve", "logout"],
         }
-        yield _visit(daemon, asked)
+        try:
+            yield _visit(daemon, asked)
+        finally:
+            daemon.end_processes()
 
 
 def _visit(daemon: DaemonProcess, asked: dict[str, Any]) -> Visit:

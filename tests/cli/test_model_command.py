@@ -11,6 +11,7 @@ import pytest
 from hermes.cli.main import main
 from hermes.config.home import Home
 from hermes.config.providers import PROVIDERS
+from tests.support.model_server import DONE, delta, stream, usage
 from tests.support.scripted_model import ScriptedModel
 
 
@@ -62,6 +63,31 @@ def test_a_model_is_checked_with_one_call_and_set(hermes: Any, home: Home, confi
     text = home.config_file.read_text(encoding="utf-8")
     assert text.startswith("# mine\n")
     assert json.loads(hermes("config", "get", "model.name", "--json").stdout)["value"] == "other"
+
+
+def test_answer_cut_by_the_output_limit_counts_and_is_explained(
+    hermes: Any, home: Home, configured: ScriptedModel
+) -> None:
+    thought = stream(delta(reasoning_content="Hm, one word"), delta("length"), usage(10, 5), DONE)
+    configured.on_request = lambda _: thought
+    checked = json.loads(hermes("model", "check", "--json").stdout)
+    assert (checked["ok"], checked["answer"], checked["problem"]) == (True, "", None)
+    assert "output limit" in checked["remark"]
+    shown = hermes("model", "set", "other")
+    assert (shown.returncode, "It works" in shown.stdout) == (0, True)
+    found = json.loads(hermes("doctor", "--json").stdout)["checks"]
+    [finding] = [each for each in found if each["id"] == "model.endpoint"]
+    assert finding["status"] == "ok"
+    assert "output limit" in finding["text"]
+    provider = ("--provider", "custom", "--base-url", configured.server.base_url, "--model", "scripted")
+    assert "output limit" in hermes("setup", "--non-interactive", "--force", *provider).stdout
+
+
+@pytest.mark.parametrize("parts", [(), (delta(reasoning_content="Hm"),), (delta(content=" \n"),)])
+def test_answer_without_text_is_a_problem(hermes: Any, configured: ScriptedModel, parts: tuple[bytes, ...]) -> None:
+    configured.on_request = lambda _: stream(*parts, delta("stop"), usage(10, 5), DONE)
+    checked = json.loads(hermes("model", "check", "--json").stdout)
+    assert (checked["ok"], "without any text" in checked["problem"]) == (False, True)
 
 
 @pytest.mark.usefixtures("configured")

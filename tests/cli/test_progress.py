@@ -33,6 +33,7 @@ def test_a_terminal_shows_step_and_time(monkeypatch: pytest.MonkeyPatch, capsys:
         pass
     shown = terminal.getvalue()
     assert "store" in shown
+    assert "50 %" in shown
     assert "verifying" in shown
     assert "0:00:0" in shown
     assert capsys.readouterr().out == ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.test_processes import end_all, start, tool
+from tests.integration.test_processes import start, tool
 from tests.sandbox.boxes import working_sandbox
 from tests.support.daemon_process import DaemonProcess
 from tests.support.waiting import eventually
@@ -25,7 +25,7 @@ def daemon() -> Iterator[DaemonProcess]:
     working_sandbox()
     with DaemonProcess(environ={"HERMES_SANDBOX_MODE": "auto"}) as daemon:
         yield daemon
-        end_all(daemon)
+        daemon.end_processes()
 
 
 def test_proxy_answers_again_after_the_daemon_was_killed(daemon: DaemonProcess) -> None:

@@ -32,16 +32,7 @@ pytestmark = pytest.mark.timeout(120 + 5 * KILLS)
 def daemon() -> Iterator[DaemonProcess]:
     with DaemonProcess(config=CONFIG) as daemon:
         yield daemon
-        end_all(daemon)
-
-
-def end_all(daemon: DaemonProcess) -> None:
-    """Nothing outlives its test."""
-    if daemon.process is None:
-        daemon.start()
-    for process in processes(daemon):
-        if process["running"]:
-            daemon.admin.post(f"/api/processes/{process['id']}/kill")
+        daemon.end_processes()
 
 
 def call(name: str, **arguments: Any) -> str:

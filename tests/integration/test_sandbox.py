@@ -13,7 +13,7 @@ from threading import Thread
 import psutil
 import pytest
 
-from tests.integration.test_processes import end_all, process, tool
+from tests.integration.test_processes import process, tool
 from tests.sandbox.boxes import working_sandbox
 from tests.support.daemon_process import DaemonProcess
 from tests.support.waiting import eventually
@@ -24,7 +24,7 @@ def daemon() -> Iterator[DaemonProcess]:
     working_sandbox()
     with DaemonProcess(environ={"HERMES_SANDBOX_MODE": "auto"}) as daemon:
         yield daemon
-        end_all(daemon)
+        daemon.end_processes()
 
 
 def suppressing(call: Callable[..., object], *arguments: object) -> None:

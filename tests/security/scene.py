@@ -64,6 +64,7 @@ class Scene:
                 environ={"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_SANDBOX_MODE": "auto", "HOME": str(self.person)},
             )
         )
+        held.callback(self.daemon.end_processes)
         assert self.daemon.process is not None
         self.pid = self.daemon.process.pid
         self._have_private_conversation()

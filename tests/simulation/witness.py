@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Append, Erase
-from hermes.domain.records import MessageReceived, Undone
+from hermes.domain.records import Answered, MessageReceived, Undone
 from hermes.domain.retention import is_expiring
 from hermes.domain.session.builder import open_turns
 from hermes.domain.session.state import Session
@@ -57,10 +57,13 @@ class Witness:
     def _check_unused(self, row: Session) -> None:
         """What is deleted as unused was not used since the sweep had looked."""
         records = [each.record for each in self._disk.log(row.id)]
-        said = [each for each in records if isinstance(each, MessageReceived) and not each.source.automatic]
-        late = [
-            each.turn for each in said[-1:] if each.at > self._outside.unused_before
-        ]  # earlier clocks may be ahead
+        used = [
+            each
+            for each in records
+            if isinstance(each, Answered) or (isinstance(each, MessageReceived) and not each.source.automatic)
+        ]
+        # Only the last one counts: the clock may have been ahead before.
+        late = [each.turn for each in used[-1:] if each.at > self._outside.unused_before]
         if is_expiring(row) and late:
             self._outside.complain(f"{row.id} was deleted as unused in spite of {late[0]}")
 

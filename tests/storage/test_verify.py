@@ -57,6 +57,15 @@ def test_a_sound_store_has_no_problems(store: Path) -> None:
     assert check(store) == verify(store) == []
 
 
+def test_progress_grows_to_the_whole(store: Path) -> None:
+    reports: list[tuple[int, int]] = []
+    assert verify(store, lambda done, total: reports.append((done, total))) == []
+    [total] = {total for _, total in reports}
+    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
+    assert 0.9 * total < reports[-1][0] <= total
+    assert len(reports) <= 101
+
+
 @pytest.mark.parametrize(
     ("table", "key", "value", "problem"),
     [

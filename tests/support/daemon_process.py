@@ -93,6 +93,16 @@ class DaemonProcess:
             self.process.kill()
             self._reap()
 
+    def end_processes(self) -> None:
+        """End the background processes, which outlive the daemon."""
+        if self.process is not None and self.process.poll() is not None:  # somebody stopped it
+            self._reap()
+        if self.process is None:
+            self.start()
+        for process in self.admin.get("/api/processes")["processes"]:
+            if process["running"]:
+                self.admin.post(f"/api/processes/{process['id']}/kill")
+
     def terminate(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)

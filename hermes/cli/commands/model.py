@@ -226,13 +226,15 @@ def _checked(args: argparse.Namespace, model: ModelConfig, environ: Mapping[str,
     import time
 
     from hermes.app.factories.models import make_models
-    from hermes.cli.doctor.live_checks import MODEL_TIMEOUT_S, ask_once
+    from hermes.cli.doctor.live_checks import MODEL_TIMEOUT_S, AnswerKind, ask_once
     from hermes.config.settings import Config
     from hermes.domain.errors import ModelError
 
-    began, problem, text = time.monotonic(), "", ""
+    began, problem, text, remark = time.monotonic(), "", "", ""
     try:
-        text = asyncio.run(ask_once(make_models(Config(model=model), environ).chain[0]))
+        answer = asyncio.run(ask_once(make_models(Config(model=model), environ).chain[0]))
+        text, remark = answer.text, answer.remark
+        problem = remark if answer.kind is AnswerKind.EMPTY else ""
     except ModelError as error:
         problem = str(error)
     except TimeoutError:
@@ -240,9 +242,12 @@ def _checked(args: argparse.Namespace, model: ModelConfig, environ: Mapping[str,
     took_s = round(time.monotonic() - began, 2)
     name = f"{model.provider}:{model.name}" if model.name else model.provider
     if getattr(args, "json", False):
-        print_json({"ok": not problem, "model": name, "answer": text, "problem": problem or None, "took_s": took_s})
+        told = {"problem": problem or None, "remark": remark or None}
+        print_json({"ok": not problem, "model": name, "answer": text, **told, "took_s": took_s})
     elif problem:
-        print_text(f"{name} does not work: {one_line(problem)}.")
+        print_text(f"{name} does not work: {one_line(problem).removesuffix('.')}.")
+    elif remark:
+        print_text(f"{name} answered in {took_s:g} s. {remark}")
     else:
         print_text(f"{name} answered in {took_s:g} s: {one_line(text)[:80]}")
     return 1 if problem else 0

@@ -82,10 +82,10 @@ def _search(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         found = AdminClient(home.socket).get("/api/search", q=query, limit=args.limit, since=args.since)
     except NotRunningError:
         from hermes.cli.offline_search import search_store
-        from hermes.cli.progress import working
+        from hermes.cli.progress import progress_bar
 
-        with working("indexing and searching"):
-            found = search_store(home, query, limit=args.limit, since=args.since)
+        with progress_bar("searching", in_bytes=False) as (progress, _):
+            found = search_store(home, query, limit=args.limit, since=args.since, progress=progress)
     return show(args, found, lambda: _print_hits(found))
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from hermes import __version__
 from hermes.cli.doctor.finding import CheckResult, Subject, failed, ok, sentence, skipped, warning
@@ -44,7 +46,7 @@ def _model_finding(name: str, config: Config, environ: Mapping[str, str]) -> Che
     from hermes.app.factories.models import make_models
 
     try:
-        text = asyncio.run(ask_once(make_models(config, environ).chain[0]))
+        answer = asyncio.run(ask_once(make_models(config, environ).chain[0]))
     except ModelError as error:
         what, _, remedy = str(error).partition("; ")
         return failed(name, f"{one_line(what)}.", f"{one_line(remedy[:1].upper() + remedy[1:])}.")
@@ -53,22 +55,62 @@ def _model_finding(name: str, config: Config, environ: Mapping[str, str]) -> Che
     except TimeoutError:
         text = f"The model {config.model.name} did not answer within {MODEL_TIMEOUT_S:g} s."
         return failed(name, text, "Try again later, or choose another model with `hermes config set model.name`.")
-    return ok(name, f"The model {config.model.name} answered ({len(text)} characters).")
+    if answer.kind is AnswerKind.EMPTY:
+        return warning(name, f"The model {config.model.name} answered without text.", answer.remark)
+    size = f"({len(answer.text)} characters)" if answer.text else f"without text. {answer.remark}"
+    return ok(name, f"The model {config.model.name} answered {size.removesuffix('.')}.")
 
 
-async def ask_once(model: Model) -> str:
+class AnswerKind(Enum):
+    TEXT = "text"
+    CUT = "cut"  # the output limit was used up before any text, as by reasoning
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """Answer of a model to the check."""
+
+    text: str
+    kind: AnswerKind
+
+    @property
+    def remark(self) -> str:
+        """Return what a person should know about an answer without text; empty for one with text."""
+        match self.kind:
+            case AnswerKind.TEXT:
+                return ""
+            case AnswerKind.CUT:
+                return (
+                    "It works, but used up its output limit before the first word, as reasoning models do. "
+                    "If answers stay empty, raise the limit of the endpoint, or set `model.reasoning` lower."
+                )
+            case AnswerKind.EMPTY:
+                return "It answered without any text. The model may need another protocol or chat template."
+        assert_never(self.kind)
+
+
+async def ask_once(model: Model) -> CheckAnswer:
     """Ask the model for one word and return its answer. Raises ModelError, TimeoutError."""
     from hermes.domain.ids import SessionId
     from hermes.domain.turn.message import EncodedMessage
-    from hermes.ports.agent import ModelRequest, ModelText
+    from hermes.ports.agent import ModelDone, ModelRequest, ModelText
 
     message = json.dumps({"role": "user", "content": "Reply with the word ok."}).encode()
     request = ModelRequest(session=SessionId("doctor"), messages=[EncodedMessage(message)])
+    text, is_cut = "", False
     try:
         async with asyncio.timeout(MODEL_TIMEOUT_S):
-            return "".join([chunk.text async for chunk in model.stream(request) if isinstance(chunk, ModelText)])
+            async for chunk in model.stream(request):
+                if isinstance(chunk, ModelText):
+                    text += chunk.text
+                elif isinstance(chunk, ModelDone):
+                    is_cut = chunk.finish_reason == "length"
     finally:
         await model.close()
+    if text.strip():
+        return CheckAnswer(text, AnswerKind.TEXT)
+    return CheckAnswer(text, AnswerKind.CUT if is_cut else AnswerKind.EMPTY)
 
 
 # ---------------------------------------------------------------- chat platforms

@@ -50,6 +50,7 @@ class ChosenModel:
     base_url: str = ""  # empty: that of the provider
     key: Secret | None = None  # to be stored in a private file; None: from the environment, or none is needed
     key_env: str | None = None  # variable with the key, if it is not the provider's own; empty: no key is needed
+    remark: str = ""  # about its answer to the check
 
     @property
     def address(self) -> str:
@@ -62,19 +63,19 @@ def check_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> 
     Raises ModelCheckError, ConfigError.
     """
     try:
-        _ask_model(home, choice, environ)
+        remark = _ask_model(home, choice, environ)
     except ModelCheckError:
         if not (address := with_version(choice.base_url)):
             raise
         longer = replace(choice, base_url=address)
         try:
-            _ask_model(home, longer, environ)
+            remark = _ask_model(home, longer, environ)
         except ModelCheckError:
             pass
         else:
-            return longer
+            return replace(longer, remark=remark)
         raise
-    return choice
+    return replace(choice, remark=remark)
 
 
 def with_version(address: str) -> str:
@@ -82,8 +83,8 @@ def with_version(address: str) -> str:
     return f"{address.rstrip('/')}/v1" if address and urlsplit(address).path in ("", "/") else ""
 
 
-def _ask_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> None:
-    """Ask for one word, exactly as the daemon would."""
+def _ask_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> str:
+    """Ask for one word, exactly as the daemon would. Return a remark about an answer without text."""
     from hermes.app.factories.models import make_models
     from hermes.cli.doctor.live_checks import MODEL_TIMEOUT_S, ask_once
     from hermes.config.loader import check_text
@@ -94,7 +95,7 @@ def _ask_model(home: Home, choice: ChosenModel, environ: Mapping[str, str]) -> N
     wanted = {**_wanted(choice, ""), **({"model.api_key_env": _KEY_VARIABLE} if choice.key is not None else {})}
     config = check_text(_edited(read_text(home), wanted), home, environ)
     try:
-        asyncio.run(ask_once(make_models(config, environ).chain[0]))
+        return asyncio.run(ask_once(make_models(config, environ).chain[0])).remark
     except ModelError as error:
         kind = WrongModelError if error.failure.kind in _WRONG else ModelCheckError
         raise kind(one_line(str(error))) from error

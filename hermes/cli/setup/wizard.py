@@ -77,6 +77,8 @@ def _run_unattended(args: argparse.Namespace, environ: Mapping[str, str], home: 
     else:
         state = "The model stays" if kept else "The model answered and is set up"
         print_text(f"{state}: {provider}, {name}. Next: `hermes chat`.")
+        if choice is not None and choice.remark:
+            print_text(choice.remark)
         if told:
             print_text(told)
     return 0
@@ -163,7 +165,9 @@ def _ask_for_model(home: Home, config: Config, environ: Mapping[str, str]) -> No
         except HermesError as error:
             print_text(f"{error}. Nothing was changed; choose again.")
             continue
-        print_text(f"It answered. {choice.provider}, {choice.name} is set up in {home.config_file}.")
+        print_text(
+            f"{choice.remark or 'It answered.'} {choice.provider}, {choice.name} is set up in {home.config_file}."
+        )
         return
     print_text("The model is not set up; `hermes setup` tries again at any time.")
 

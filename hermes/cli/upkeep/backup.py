@@ -120,11 +120,17 @@ def _make_backup(home: Home, target: Path, *, with_key: bool, progress: Progress
 
     from hermes.cli.client import AdminClient
     from hermes.config.home import check_store, lock
-    from hermes.storage.verify import verify
     from hermes.upkeep.backup import make_backup
 
     client = AdminClient(home.socket)
-    make = partial(make_backup, home, target, check_store=verify, with_key=with_key, progress=progress)
+    make = partial(
+        make_backup,
+        home,
+        target,
+        check_store=_verifier(progress, "checking the copy"),
+        with_key=with_key,
+        progress=progress,
+    )
     try:
         client.info()
     except NotRunningError:
@@ -209,11 +215,23 @@ def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Call
     return wants
 
 
+def _verifier(progress: Progress, what: str) -> Callable[[Path], list[str]]:
+    """Return the check of a store, which reports its progress as bytes, like the other steps."""
+
+    def check(directory: Path) -> list[str]:
+        from hermes.storage.env import DATA_FILE
+        from hermes.storage.verify import verify
+
+        size = (directory / DATA_FILE).stat().st_size if (directory / DATA_FILE).exists() else 0
+        return verify(directory, lambda done, total: progress(what, size * done // total, size))
+
+    return check
+
+
 def _restore_home(
     home: Home, source: Path, progress: Progress, *, wants_config: Callable[[list[str]], bool], untrusted: bool
 ) -> Restored:
     from hermes.config.home import lock, prepare
-    from hermes.storage.verify import verify
     from hermes.upkeep.backup_manifest import BackupError
     from hermes.upkeep.restore import restore
     from hermes.upkeep.store_archive import UnsealedError
@@ -227,7 +245,12 @@ def _restore_home(
     with held:
         try:
             return restore(
-                home, source, check=verify, progress=progress, wants_config=wants_config, untrusted=untrusted
+                home,
+                source,
+                check=_verifier(progress, "checking the store"),
+                progress=progress,
+                wants_config=wants_config,
+                untrusted=untrusted,
             )
         except UnsealedError as error:
             _remove_made(home, made)

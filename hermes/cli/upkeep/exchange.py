@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hermes.cli.answered import show
 from hermes.cli.output import count, one_line, print_text
 from hermes.cli.parser import add_file, add_session
-from hermes.cli.progress import working
+from hermes.cli.progress import progress_bar
 from hermes.domain.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.cli.parser import Commands
+    from hermes.cli.progress import Progress
     from hermes.config.home import Home
     from hermes.domain.read.reader import Reader
     from hermes.domain.session.state import Session
@@ -84,9 +85,16 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         for line in lines:
             print(line)
         return 0
-    _write(args.output, lines)
+    with progress_bar("exporting", in_bytes=False) as (progress, _):
+        _write(args.output, _counted(lines, 1 + sum(head.next_seq for head in heads), progress))
     print_text(f"{what} of {count(len(heads), 'session')} were written to {one_line(args.output)}.")
     return 0
+
+
+def _counted(lines: Iterable[str], total: int, progress: Progress) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        yield line
+        progress("exporting", number, total)
 
 
 @contextmanager
@@ -158,12 +166,12 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
-    with _file(args.file) as path, working("importing"):
+    with _file(args.file) as path, progress_bar("importing") as (progress, _):
         try:
             client.info()
             report = client.post("/store/import", {"path": str(path), "trust": args.trust}, timeout_s=None)
         except NotRunningError:
-            report = _import_directly(home, path, environ, trust=args.trust)
+            report = _import_directly(home, path, environ, trust=args.trust, progress=progress)
     return show(args, report, list(_report_lines(report)))
 
 
@@ -182,7 +190,9 @@ def _file(given: str) -> Iterator[Path]:
         yield Path(file.name)
 
 
-def _import_directly(home: Home, path: Path, environ: Mapping[str, str], *, trust: bool) -> dict[str, Any]:
+def _import_directly(
+    home: Home, path: Path, environ: Mapping[str, str], *, trust: bool, progress: Progress
+) -> dict[str, Any]:
     from functools import partial
 
     from hermes.config.home import has_store, lock, note_store, prepare
@@ -192,7 +202,8 @@ def _import_directly(home: Home, path: Path, environ: Mapping[str, str], *, trus
     from hermes.upkeep.adoption import adopt
     from hermes.upkeep.portable import read_export
 
-    exported = read_export(path)
+    exported = read_export(path, lambda done, total: progress("reading", done, total))
+    progress("storing", 0, 0)
     map_size_bytes = load_config(home, environ).storage.map_size_mb << 20
     prepare(home)
     with lock(home):

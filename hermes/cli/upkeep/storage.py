@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.answered import show
 from hermes.cli.output import duration, one_line, size
 from hermes.cli.parser import Commands
-from hermes.cli.progress import working
+from hermes.cli.progress import progress_bar, working
 from hermes.domain.errors import AlreadyRunningError, HomeError, NotRunningError
 
 if TYPE_CHECKING:
@@ -40,17 +40,24 @@ def add_commands(commands: Commands) -> None:
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    def directly(home: Home) -> list[str]:
-        from hermes.storage.verify import verify
+    from hermes.config.home import Home
 
-        return verify(home.store_dir)
+    home = Home.from_environ(environ)
+    with progress_bar("verifying the store", in_bytes=False) as (progress, _):
 
-    def asked(client: AdminClient) -> list[str]:
-        problems: list[str] = client.get("/store/verify", timeout_s=None)["problems"]
-        return problems
+        def directly(home: Home) -> list[str]:
+            from hermes.storage.verify import verify
 
-    with working("verifying the store"):
-        problems = _either(environ, asked, directly)
+            return verify(home.store_dir, lambda done, total: progress("verifying the store", done, total))
+
+        def beside(client: AdminClient) -> list[str]:
+            if (home.store_dir / "data.mdb").exists():
+                client.info()  # the verifier can read the store while the daemon uses it
+                return directly(home)
+            problems: list[str] = client.get("/store/verify", timeout_s=None)["problems"]
+            return problems
+
+        problems = _either(environ, beside, directly)
     show(args, {"problems": problems}, problems or "The store is intact.")
     return 1 if problems else 0
 
