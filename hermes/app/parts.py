@@ -34,12 +34,12 @@ from hermes.ports.given import IdSource
 from hermes.processes.host import LinuxProcessHost
 from hermes.services.commands.service import CommandService
 from hermes.services.event_hub import EventHub
+from hermes.services.learning.skill_service import SkillService
 from hermes.services.live_figures import LiveFigures
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
 from hermes.services.side_completion import SideCompletion
-from hermes.services.skills import SkillService
 from hermes.services.titles import TitleService
 from hermes.services.turn_meter import TurnMeter
 from hermes.storage.verify import verify
@@ -82,7 +82,8 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     stack.push_async_callback(search.stop)
     sandbox = SandboxOpener(config, home)
     stack.push_async_callback(sandbox.close)
-    skills = make_skills(config, home, base.environ)
+    skills = make_skills(config, home, base.environ, system=system)
+    hub.also_note(skills.runs.note)
     memories = MemoryService(
         journal=base.journal,
         directory=home.data_dir / "memories",

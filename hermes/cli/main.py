@@ -59,6 +59,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.tools": ("tools",),
     "commands.model": ("model",),
     "commands.trust": ("trust",),
+    "skills.skill_commands": ("skills",),
 }
 
 

@@ -211,6 +211,12 @@ class CompressionConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillsConfig:
     index_max_chars: int = setting(8000, least=500, most=100_000)
+    write_approval: bool = setting(False)
+    trusted_sources: tuple[str, ...] = setting(())
+    rollback: bool = setting(True)
+    curator: bool = setting(True)
+    stale_days: float = setting(30.0, least=0.01, most=36_500)
+    archive_days: float = setting(90.0, least=0.01, most=36_500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "session_search": ("session_search",),
     "process": ("process",),
     "send_file": ("send_file",),
-    "skills": ("skills_list", "skill_view"),
+    "skills": ("skills_list", "skill_view", "skill_manage"),
 }
 
 

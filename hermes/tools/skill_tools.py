@@ -1,4 +1,4 @@
-"""Skill tools: list skills, and load one or one of its files.
+"""Skill tools: list skills, load one or one of its files, and change one.
 
 Which skills a conversation has loaded is kept in its folder, because a skill must be read before it is changed.
 """
@@ -9,24 +9,31 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 from hermes.domain.access.role import Role
+from hermes.domain.change import ChangeAction, ChangeAuthor
 from hermes.domain.errors import HermesError
 from hermes.domain.skill.skill import MAX_CONTENT
+from hermes.domain.skill.skill_version import SkillOrigin
 from hermes.domain.turn.tool_call import Effect
+from hermes.ports.skills import SkillWish, SkillWriter
 from hermes.skills.catalog import inner_file, read_bytes
 from hermes.skills.library import LoadedSkill, SkillLibrary
 from hermes.tools.files.replacement import replace_file
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 
 _VIEWED = "skills.json"
+_REVIEW = "review"  # platform of background reviews
 _MAX_LISTED = 200
 
 ToolsOf = Callable[[str, Role], Collection[str]]  # names of tools and toolsets on a platform for a role
 
 
-def skill_tools(library: SkillLibrary, tools_of: ToolsOf) -> tuple[Tool, Tool]:
+_CREATE: Final = ChangeAction.CREATE
+
+
+def skill_tools(library: SkillLibrary, writer: SkillWriter, tools_of: ToolsOf) -> tuple[Tool, ...]:
     @tool("skills", parallel=True, effect=Effect.PURE)
     async def skills_list(
         context: ToolContext,
@@ -52,11 +59,79 @@ def skill_tools(library: SkillLibrary, tools_of: ToolsOf) -> tuple[Tool, Tool]:
         """
         tools = tools_of(context.platform, context.role)
         try:
-            return await asyncio.to_thread(_viewed, library, context, tools, name, path)
+            loaded, text = await asyncio.to_thread(_viewed, library, context, tools, name, path)
+            if not path and context.platform != _REVIEW:
+                await writer.note_loaded(loaded.stored.name, loaded.digest, _origin(context))
         except (HermesError, OSError) as error:
             raise ToolError(f"{name[:80]}: {error}") from error
+        return text
 
-    return skills_list, skill_view
+    return skills_list, skill_view, _manage_tool(writer)
+
+
+def _manage_tool(writer: SkillWriter) -> Tool:
+    @tool("skills")
+    async def skill_manage(
+        context: ToolContext,
+        *,
+        action: Annotated[
+            Literal["create", "edit", "patch", "delete", "write_file", "remove_file"],
+            "create or edit: give all of SKILL.md as content; patch: replace old_text by new_text",
+        ],
+        name: Annotated[str, "name of the skill: lower-case letters, digits and hyphens"],
+        content: Annotated[str, "SKILL.md with frontmatter (name and description), or the content of the file"] = "",
+        path: Annotated[str, "file inside the skill, such as scripts/run.sh; for patch, SKILL.md by default"] = "",
+        old_text: Annotated[str, "text that is in the file exactly once"] = "",
+        new_text: Annotated[str, "its replacement"] = "",
+        category: Annotated[str, "category of a new skill"] = "",
+        reason: Annotated[str, "why, in one sentence, for the history"] = "",
+    ) -> str:
+        """Create or change a skill, so that the next similar task goes better.
+
+        Create one after a task with many steps that is likely to come again: when to use it, the steps that worked,
+        the mistakes to avoid. Patch one that failed or that the person corrected. Load a skill before you change it.
+        """
+        if not context.role.approves:
+            raise ToolError("Only turns of the owner and admins change skills.")
+        wish = SkillWish(
+            action=ChangeAction(action),
+            name=name.strip(),
+            category=category.strip("/ "),
+            content=content,
+            path=path,
+            old_text=old_text,
+            new_text=new_text,
+            note=" ".join(reason.split())[:200],
+        )
+        try:
+            return await _managed(writer, context, wish)
+        except HermesError as error:
+            raise ToolError(f"The skill was not changed: {error}.") from error
+
+    return skill_manage
+
+
+async def _managed(writer: SkillWriter, context: ToolContext, wish: SkillWish) -> str:
+    viewed = await asyncio.to_thread(viewed_in, context.folder)
+    if wish.action is not _CREATE and wish.name not in viewed:
+        raise ToolError(f"Load {wish.name} with skill_view before you change it.")
+    expects = str(viewed[wish.name]["digest"]) if wish.action is not _CREATE else ""
+    written = await writer.write(wish, _origin(context), expects)
+    if written.waits:
+        found = f" It was found that {'; '.join(written.reasons)}." if written.reasons else ""
+        return f"The change waits for the person's approval (/skills approve {wish.name} {written.number}).{found}"
+    await asyncio.to_thread(_note_version, context.folder, wish.name, written.digest, context.turn)
+    return f"{wish.name} is now at version {written.number}."
+
+
+def _origin(context: ToolContext) -> SkillOrigin:
+    return SkillOrigin(
+        author=ChangeAuthor.REVIEW if context.platform == _REVIEW else ChangeAuthor.AGENT,
+        operation=context.call,
+        by=context.by,
+        session=context.session,
+        turn=context.turn,
+    )
 
 
 def _listed(library: SkillLibrary, tools: Collection[str], query: str) -> str:
@@ -72,12 +147,14 @@ def _listed(library: SkillLibrary, tools: Collection[str], query: str) -> str:
     return "\n".join([*lines[:_MAX_LISTED], *more])
 
 
-def _viewed(library: SkillLibrary, context: ToolContext, tools: Collection[str], name: str, path: str) -> str:
+def _viewed(
+    library: SkillLibrary, context: ToolContext, tools: Collection[str], name: str, path: str
+) -> tuple[LoadedSkill, str]:
     loaded = library.load(name, tools)
     if path:
-        return _file_text(loaded, path)
-    note_viewed(context.folder, loaded, context.turn)
-    return loaded.text
+        return loaded, _file_text(loaded, path)
+    _note_version(context.folder, loaded.stored.name, loaded.digest, context.turn)
+    return loaded, loaded.text
 
 
 def _file_text(loaded: LoadedSkill, path: str) -> str:
@@ -95,10 +172,10 @@ def _file_text(loaded: LoadedSkill, path: str) -> str:
 # ------------------------------------------------------------ what a conversation has loaded
 
 
-def note_viewed(folder: Path, loaded: LoadedSkill, turn: str) -> None:
-    """Remember that a conversation has loaded this version in this turn."""
+def _note_version(folder: Path, name: str, digest: str, turn: str) -> None:
+    """Remember that a conversation knows this version."""
     viewed = dict(viewed_in(folder))
-    viewed[loaded.stored.name] = {"digest": loaded.digest, "turn": turn}
+    viewed[name] = {"digest": digest, "turn": turn}
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(folder / _VIEWED, json.dumps(viewed).encode(), mode=0o600)
 

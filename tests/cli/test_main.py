@@ -24,7 +24,7 @@ COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "tail", "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
     "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "pairing", "setup", "export", "import",
-    "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "completion",
+    "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills", "completion",
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from hermes.skills.library import SkillLibrary
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
-    given: dict[str, Any] = {name: MagicMock() for name in ("stored", "processes", "memories")}
+    given: dict[str, Any] = {name: MagicMock() for name in ("stored", "processes", "memories", "skills")}
     given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
     given["network"] = None
     given["library"] = SkillLibrary(tmp_path)

@@ -18,6 +18,7 @@ from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.live_api import LiveApi
 from hermes.adapters.admin.outbox_api import OutboxApi
+from hermes.adapters.admin.skill_api import SkillApi
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText
@@ -65,11 +66,18 @@ class ImportBody(PathBody):
 
 class OperatorApi:
     def __init__(
-        self, service: Service, keys: KeyApi, chat: ChatApi | None = None, dashboard: DashboardApi | None = None
+        self,
+        service: Service,
+        keys: KeyApi,
+        chat: ChatApi | None = None,
+        dashboard: DashboardApi | None = None,
+        *,
+        skills: SkillApi | None = None,
     ) -> None:
         self._service = service
         self._dashboard = dashboard
         self._keys = keys
+        self._skills = skills
         self._chat = chat
 
     def routes(self) -> list[web.RouteDef]:
@@ -110,6 +118,7 @@ class OperatorApi:
             *OutboxApi(self._service).table(),
             *LiveApi(self._service).table(),
             *self._keys.table(),
+            *(self._skills.table() if self._skills is not None else ()),
             *(self._dashboard.table() if self._dashboard is not None else ()),
             *(self._chat.table() if self._chat is not None else ()),
         ]

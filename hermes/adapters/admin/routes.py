@@ -10,11 +10,13 @@ from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi
+from hermes.adapters.admin.skill_api import SkillApi
 from hermes.adapters.chat.services import ChatServices
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.routes import api_routes
 from hermes.config.trust import WorkingDirectories
 from hermes.services.keys import KeyService
+from hermes.services.learning.skill_service import SkillService
 
 
 def admin_routes(
@@ -24,7 +26,14 @@ def admin_routes(
     chat_services: ChatServices | None,
     workdirs: WorkingDirectories | None,
     login_code: Callable[[], str] | None,
+    skills: SkillService | None,
 ) -> list[web.RouteDef]:
     chat = None if chat_services is None else ChatApi(service, chat_services, workdirs)
-    own = OperatorApi(service, KeyApi(service, keys), chat, DashboardApi(service, login_code))
+    own = OperatorApi(
+        service,
+        KeyApi(service, keys),
+        chat,
+        DashboardApi(service, login_code),
+        skills=None if skills is None else SkillApi(service, skills),
+    )
     return [*own.routes(), *api_routes(service)]

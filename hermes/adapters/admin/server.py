@@ -27,6 +27,7 @@ from hermes.config.trust import WorkingDirectories
 from hermes.domain.errors import AlreadyRunningError, HomeError
 from hermes.domain.values import replace
 from hermes.services.keys import KeyService
+from hermes.services.learning.skill_service import SkillService
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -54,6 +55,7 @@ class AdminServer:
         chat_services: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
         login_code: Callable[[], str] | None = None,
+        skills: SkillService | None = None,
     ) -> None:
         self._path = socket_path
         self._service = replace(service, lifetime=Lifetime(), platform="cli")
@@ -61,6 +63,7 @@ class AdminServer:
         self._chat_services = chat_services
         self._workdirs = workdirs
         self._login_code = login_code
+        self._skills = skills
         self._listener: Listener | None = None
 
     async def start(self) -> None:
@@ -91,6 +94,7 @@ class AdminServer:
             chat_services=self._chat_services,
             workdirs=self._workdirs,
             login_code=self._login_code,
+            skills=self._skills,
         )
 
     async def stop(self, grace_s: float) -> None:

@@ -33,9 +33,9 @@ from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.session.state import Preferences
 from hermes.ports.processes import Processes
+from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService, MemorySettings
 from hermes.services.search import SearchService
-from hermes.services.skills import SkillService
 from hermes.system.clock import wall
 from hermes.system.random_id import new_marker
 from hermes.tools.session_scope import Conversations
@@ -308,7 +308,8 @@ def _prepare_turn(
         processes=system.processes,
         clock=wall,
         sandbox=sandbox,
-        library=skills.library,
+        library=skills.library(),
+        skills=skills.editor,
         memories=memories,
         tell=tell,
     )

@@ -39,6 +39,7 @@ from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.memory import Memories
 from hermes.ports.processes import BackgroundProcesses
+from hermes.ports.skills import SkillWriter
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.network.network import SandboxNetwork
 from hermes.sandbox.probe import Cause
@@ -86,6 +87,7 @@ def make_turn_environment(
     clock: Clock,
     sandbox: SandboxOpener,
     library: SkillLibrary,
+    skills: SkillWriter,
     tell: Callable[[Announcement], None],
     memories: Memories,
 ) -> PreparedTurn:
@@ -94,6 +96,7 @@ def make_turn_environment(
         home,
         environ,
         library=library,
+        skills=skills,
         sandbox=sandbox(),
         network=sandbox.network,
         stored=stored,
@@ -147,6 +150,7 @@ def make_toolbox(
     network: SandboxNetwork | None,
     library: SkillLibrary,
     memories: Memories,
+    skills: SkillWriter,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     tools = config.tools
@@ -165,7 +169,7 @@ def make_toolbox(
                 box=sandbox.worker_box if sandbox.works else None,
             ),
             todo_tool(),
-            *skill_tools(library, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
+            *skill_tools(library, skills, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             memory_tool(memories),
             clarify_tool(),
             session_search_tool(stored),

@@ -16,7 +16,7 @@ from hermes.services.commands.registry import Parsed
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.commands.wording import Default
-from hermes.services.skills import SkillService
+from hermes.services.learning.skill_service import SkillService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

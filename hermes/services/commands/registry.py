@@ -295,10 +295,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
         name="skills",
         needs=Role.USER,
         group=CommandGroup.KNOW,
-        usage="[text]",
+        usage="[text|pending|diff NAME N|approve NAME N|reject NAME N]",
         help="List skills; /NAME loads one into the turn",
         details="Shows the skills whose name or description contains the text. /NAME TEXT sends the text together "
-        "with the instructions of the skill NAME.",
+        "with the instructions of the skill NAME. The owner and admins see with pending the changes that the agent "
+        "proposes, and decide about them.",
+        choices=("pending", "diff", "approve", "reject"),
     ),
     SlashCommand(
         name="help",

@@ -35,7 +35,7 @@ from hermes.services.commands.context import CommandContext, CommandServices, Ha
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
-from hermes.services.skills import SkillService
+from hermes.services.learning.skill_service import SkillService
 
 _HANDLERS: Mapping[str, Handler] = {
     **conversation.HANDLERS,
@@ -51,6 +51,7 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 
+_TAKES_BACK = frozenset({"undo", "retry"})
 _OF = {Role.OWNER: "the owner", Role.ADMIN: "the owner and the admins", Role.USER: "the users, not the guests,"}
 
 
@@ -130,6 +131,8 @@ class CommandService:
         if session is not None and parsed.command.needs_rest and (problem := conversation.busy_with(session)):
             return refused(problem)
         reply = await _HANDLERS[parsed.command.name](context)
+        if parsed.command.name in _TAKES_BACK and session is not None and reply.ok and self._services.skills:
+            self._services.skills.runs.take_back(session.id)
         if reply.session is None and session is not None and caller.session not in (None, session.id):
             return replace(reply, session=session.id)  # the caller gave an earlier id of this conversation
         return reply

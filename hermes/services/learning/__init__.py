@@ -1,0 +1,1 @@
+"""Services for what Hermes learned as skills."""

@@ -1,0 +1,81 @@
+"""Kill -9 at each step of a skill write: the skill is whole before or after, and the log agrees with the disk."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPException
+
+import pytest
+
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.timeout(180)
+
+TEXT = "---\nname: pdf\ndescription: Reads PDFs.\n---\n\n{}\n"
+POINTS = (
+    "skill: staged",
+    "before AppendChange",
+    "after AppendChange",
+    "skill: recorded",
+    "skill: swapped",
+    "turn: a tool has run",
+)
+
+
+@pytest.fixture
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess() as daemon:
+        yield daemon
+
+
+def manage(daemon: DaemonProcess, **arguments: str) -> str:
+    named = json.dumps(arguments)
+    with suppress(OSError, HTTPException):
+        return daemon.ask(f"!tool skill_manage {named}\n!echo over", "s").text
+    return ""
+
+
+def ended(daemon: DaemonProcess) -> None:
+    assert daemon.process is not None
+    assert daemon.process.wait(30) == -signal.SIGKILL
+    daemon.kill()  # closes its pipes
+
+
+def log(daemon: DaemonProcess) -> list[str]:
+    return [each["action"] for each in daemon.admin.post("/skills/log", {"name": "pdf"})["changes"]]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_creation_leaves_a_whole_skill_or_none(daemon: DaemonProcess, point: str) -> None:
+    daemon.kill()
+    daemon.start(environ={"HERMES_TEST_CRASH": point})
+    manage(daemon, action="create", name="pdf", content=TEXT.format("First."))
+    ended(daemon)
+    daemon.start(environ={"HERMES_TEST_CRASH": ""})
+    skills = daemon.home / "skills"
+    eventually(lambda: not list((skills / ".staging").iterdir()))
+    recorded = point not in ("skill: staged", "before AppendChange")
+    assert (skills / "pdf" / "SKILL.md").exists() == recorded
+    if recorded:
+        assert (skills / "pdf" / "SKILL.md").read_text(encoding="utf-8") == TEXT.format("First.")
+        assert log(daemon) == ["create"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_edit_leaves_the_old_or_the_new_version(daemon: DaemonProcess, point: str) -> None:
+    manage(daemon, action="create", name="pdf", content=TEXT.format("First."))
+    daemon.kill()
+    daemon.start(environ={"HERMES_TEST_CRASH": point})
+    manage(daemon, action="edit", name="pdf", content=TEXT.format("Second."))
+    ended(daemon)
+    daemon.start(environ={"HERMES_TEST_CRASH": ""})
+    skills = daemon.home / "skills"
+    eventually(lambda: not list((skills / ".staging").iterdir()))
+    recorded = point not in ("skill: staged", "before AppendChange")
+    text = (skills / "pdf" / "SKILL.md").read_text(encoding="utf-8")
+    assert text == TEXT.format("Second." if recorded else "First.")
+    assert log(daemon) == (["edit", "create"] if recorded else ["create"])
