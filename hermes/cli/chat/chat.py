@@ -1,6 +1,6 @@
 """`hermes chat`: a conversation on the terminal, or one question in a script.
 
-It talks to the running daemon over the admin socket. If none runs, it starts one inside this process.
+It talks to the running daemon over the admin socket. If none runs, it starts one in a child process.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def add_commands(commands: Commands) -> None:
 class DaemonConnection:
     client: AdminClient
     model: str
-    inside: bool  # in this process; it ends with the chat
+    inside: bool  # it ends with the chat
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -105,20 +105,16 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 @contextmanager
 def _daemon(environ: Mapping[str, str]) -> Iterator[DaemonConnection]:
+    from hermes.cli.chat.interface import own_daemon
     from hermes.cli.client import AdminClient
     from hermes.config.home import Home
 
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
-    try:
-        info = client.info()
-    except NotRunningError:
-        from hermes.cli.chat.embedded import daemon_inside
-
-        with daemon_inside(home, environ):
-            yield DaemonConnection(client=client, model=_model(client.get("/info")), inside=True)
-    else:
-        yield DaemonConnection(client=client, model=_model(info), inside=False)
+    with own_daemon(home, environ, shows_log=True) as child:
+        if child is not None:
+            child.await_ready()
+        yield DaemonConnection(client=client, model=_model(client.info()), inside=child is not None)
 
 
 def _model(info: Mapping[str, object]) -> str:

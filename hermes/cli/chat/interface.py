@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from hermes.cli.chat.embedded import ChildDaemon
-    from hermes.cli.client import AdminClient
+    from hermes.cli.chat.child_daemon import ChildDaemon
     from hermes.config.home import Home
 
 
@@ -30,7 +29,7 @@ def run_interface(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for name in ("COLUMNS", "LINES"):  # out of date after the first resize
         os.environ.pop(name, None)
     home = Home.from_environ(environ)
-    with _daemon(home, environ) as child:
+    with own_daemon(home, environ, shows_log=False) as child:
         from hermes.tui.chat.app import ChatApp, ChatOptions
 
         session, find = (_new_session(), "") if args.resume is None else _resolved(home, args.resume, child)
@@ -60,23 +59,26 @@ def _new_session() -> str:
 
 
 @contextmanager
-def _daemon(home: Home, environ: Mapping[str, str]) -> Iterator[ChildDaemon | None]:
-    """Start a daemon in a child process if none runs. It is not waited for: the interface shows its start."""
+def own_daemon(home: Home, environ: Mapping[str, str], *, shows_log: bool) -> Iterator[ChildDaemon | None]:
+    """Start a daemon in a child process if none runs. It is not waited for."""
     import socket
 
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with closing(probe):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
             probe.connect(str(home.socket))
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            pass
+            is_there = False
+        except OSError:  # it hangs, or the socket cannot be used: the first request tells
+            is_there = True
         else:
-            yield None
-            return
-    from hermes.cli.chat.embedded import ChildDaemon
+            is_there = True
+    if is_there:
+        yield None
+        return
+    from hermes.cli.chat.child_daemon import ChildDaemon
 
-    with closing(ChildDaemon(environ)) as child:
+    with closing(ChildDaemon(environ, shows_log=shows_log)) as child:
         child.start()
         yield child
 
@@ -91,21 +93,12 @@ def _resolved(home: Home, resumed: str, child: ChildDaemon | None) -> tuple[str,
 
     client = AdminClient(home.socket)
     if child is not None:
-        _await_ready(client, child)
+        child.await_ready()
     try:
         found = client.get(session_path(resolve_resumed(client, resumed)), tail=0)
     except AmbiguousTitleError:
         return _new_session(), resumed
     return str(found["session"]["id"]), ""
-
-
-def _await_ready(client: AdminClient, child: ChildDaemon) -> None:
-    from hermes.cli.next_boot import until_back
-    from hermes.domain.errors import HermesError
-
-    for _ in until_back(client):
-        if problem := child.problem():
-            raise HermesError(f"the daemon of this chat did not start: {problem.removeprefix('hermes: ')}")
 
 
 def _workdir(home: Home, *, trust: bool) -> tuple[str | None, Path | None]:
