@@ -12,14 +12,13 @@ from hermes.cli.suggestion import HARMFUL, MEANINGS, answer_to
 from tests.cli.test_main import COMMANDS
 
 LEFT_OVER = [  # what the commands of other programs led to
-    "attach", "ask", "cost", "delet", "dele", "ki", "list", "models", "rm", "sto", "skill", "skills", "monitor",
+    "attach", "ask", "cost", "delet", "dele", "ki", "list", "models", "rm", "sto", "skill", "monitor",
     "update", "upgrade", "whatsapp", "en", "kil", "stp",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("word", LEFT_OVER)
+@pytest.mark.parametrize("word", [each for each in LEFT_OVER if each not in COMMANDS])
 def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert word not in COMMANDS
     assert main([word]) == 2
     line = capsys.readouterr().err
     guessed = set(re.findall(r"hermes ([a-z-]+)", line)) | set(re.findall(r"did you mean (\S+)\?", line))
@@ -37,8 +36,6 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
         (["diagnose"], "`hermes doctor`"),
         (["journal"], "`hermes logs`"),
         (["toolsets"], "`hermes tools`"),
-        (["cron"], "does not have this"),
-        (["skills"], "does not have this"),
         (["monitor"], "`hermes top`"),
         (["settings"], "`hermes config set KEY VALUE`"),
         (["search", "x"], "`hermes sessions search TEXT`"),
@@ -80,7 +77,7 @@ def test_unknown_subcommand_is_suggested_from_its_parent() -> None:
         ("help sessions", "sessions --help"),
         ("version", "--version"),
         ("-z hi", "chat -z hi"),
-        ("-c", "chat -r -"),
+        ("-c", "chat -r"),
         ("config list --json", "config show --json"),
         ("chat -z hi", "chat -z hi"),
         ("", ""),

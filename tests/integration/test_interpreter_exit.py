@@ -6,8 +6,13 @@ import subprocess
 import sys
 
 _USE_EVERY_TYPE = """
+import importlib, pkgutil
 import msgspec
-import hermes.adapters.admin.server, hermes.adapters.openai_api.server
+import hermes.adapters.admin, hermes.adapters.openai_api
+
+for package in (hermes.adapters.admin, hermes.adapters.openai_api):  # routes are imported when they are first used
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
 
 def below(cls):
     for each in cls.__subclasses__():

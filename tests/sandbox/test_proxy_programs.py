@@ -198,7 +198,12 @@ def wheel(site: type[Site]) -> Path:
 
 async def test_pip_downloads_from_an_index(http: int, pip: tuple[str, ...], wheel: Path, tmp_path: Path) -> None:
     async with proxied(ports=[http]) as made:
-        proxy = ("--proxy", f"http://127.0.0.1:{made.port}", "--retries", "0")
+        proxy = (
+            "--proxy",
+            f"http://127.0.0.1:{made.port}",
+            "--retries",
+            "2",
+        )  # the proxy may close a reused connection
         index = ("--index-url", f"http://{HOST}:{http}/simple/", "--trusted-host", HOST)
         order = ("download", "--no-deps", "--dest", str(tmp_path / "out"))
         code, said = await made.run(*pip, *proxy, *order, *index, "demo")

@@ -45,24 +45,28 @@ class MemoryEdit:
         return {name: value for name, value in given.items() if value}
 
 
-def refusal(problem: MemoryProblem, text: str) -> BadInputError:
+def memory_refusal(problem: MemoryProblem, text: str) -> BadInputError:
     return BadInputError(text, code=problem)
 
 
 def read_edit(given: Mapping[str, Any]) -> MemoryEdit:
     """Check one edit. Raises BadInputError."""
     if strange := sorted(set(given) - {"action", "content", "old_text"}):
-        raise refusal(MemoryProblem.INVALID, f"unknown field {strange[0]!r}; use action, content and old_text")
+        raise memory_refusal(MemoryProblem.INVALID, f"unknown field {strange[0]!r}; use action, content and old_text")
     action, content, old_text = (given.get(name) or "" for name in ("action", "content", "old_text"))
     if action not in _ACTIONS:
-        raise refusal(MemoryProblem.INVALID, f"action must be add, replace or remove, not {str(action)[:40]!r}")
+        raise memory_refusal(
+            MemoryProblem.INVALID, f"action must be add, replace or remove, not {str(action)[:40]!r}"
+        )
     if not isinstance(content, str) or not isinstance(old_text, str):
-        raise refusal(MemoryProblem.INVALID, "content and old_text must be text")
+        raise memory_refusal(MemoryProblem.INVALID, "content and old_text must be text")
     edit = MemoryEdit(action=ChangeAction(action), content=content.strip(), old_text=old_text.strip())
     if edit.action is not ChangeAction.REMOVE and not edit.content:
-        raise refusal(MemoryProblem.INVALID, f"{action} needs content, the text of the entry")
+        raise memory_refusal(MemoryProblem.INVALID, f"{action} needs content, the text of the entry")
     if edit.action is not ChangeAction.ADD and not edit.old_text:
-        raise refusal(MemoryProblem.INVALID, f"{action} needs old_text, a part of the entry that no other entry has")
+        raise memory_refusal(
+            MemoryProblem.INVALID, f"{action} needs old_text, a part of the entry that no other entry has"
+        )
     _check_content(edit)
     return edit
 
@@ -70,16 +74,16 @@ def read_edit(given: Mapping[str, Any]) -> MemoryEdit:
 def apply_edits(entries: tuple[str, ...], edits: Sequence[MemoryEdit], *, limit: int) -> tuple[str, ...]:
     """Return the entries after all edits. Raises BadInputError, and then none of them counts."""
     if not 0 < len(edits) <= MAX_EDITS:
-        raise refusal(MemoryProblem.INVALID, f"give 1 to {MAX_EDITS} operations")
+        raise memory_refusal(MemoryProblem.INVALID, f"give 1 to {MAX_EDITS} operations")
     after = list(entries)
     for number, edit in enumerate(edits, 1):
         where = f"operation {number}: " if len(edits) > 1 else ""
         _apply(after, edit, where)
     size, before = size_of(after), size_of(entries)
     if size > limit and size >= before:
-        raise refusal(MemoryProblem.FULL, _full(entries, size=size, limit=limit))
+        raise memory_refusal(MemoryProblem.FULL, _full(entries, size=size, limit=limit))
     if (reason := suspicion("\n".join(after))) and not suspicion("\n".join(entries)):
-        raise refusal(MemoryProblem.SUSPICIOUS, f"not stored: together with the other entries, {reason}")
+        raise memory_refusal(MemoryProblem.SUSPICIOUS, f"not stored: together with the other entries, {reason}")
     return tuple(after)
 
 
@@ -97,14 +101,14 @@ def numbered(entries: Sequence[str]) -> str:
 def check_text(text: str) -> None:
     """Refuse a text that a person sends to replace a whole file, if it may not be stored."""
     if reason := suspicion(text):
-        raise refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
+        raise memory_refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
 
 
 def _check_content(edit: MemoryEdit) -> None:
     if edit.content and entries_of(edit.content) != (edit.content.replace("\r\n", "\n"),):
-        raise refusal(MemoryProblem.INVALID, f"an entry must not contain a line with only {SEPARATOR}")
+        raise memory_refusal(MemoryProblem.INVALID, f"an entry must not contain a line with only {SEPARATOR}")
     if reason := suspicion(edit.content):
-        raise refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
+        raise memory_refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
 
 
 def _apply(entries: list[str], edit: MemoryEdit, where: str) -> None:
@@ -124,10 +128,10 @@ def _find(entries: Sequence[str], old_text: str, where: str) -> int:
     places = [number for number, entry in enumerate(entries) if old_text in entry]
     if not places:
         known = f" Entries:\n{numbered(entries)}" if entries else " There are no entries."
-        raise refusal(MemoryProblem.NO_MATCH, f"{where}no entry contains {_short(old_text)!r}.{known}")
+        raise memory_refusal(MemoryProblem.NO_MATCH, f"{where}no entry contains {_short(old_text)!r}.{known}")
     if len({entries[place] for place in places}) > 1:
         matching = numbered([entries[place] for place in places])
-        raise refusal(
+        raise memory_refusal(
             MemoryProblem.AMBIGUOUS,
             f"{where}{len(places)} entries contain {_short(old_text)!r}; give a longer part of one:\n{matching}",
         )
@@ -136,7 +140,7 @@ def _find(entries: Sequence[str], old_text: str, where: str) -> int:
 
 def _require_new(entries: Sequence[str], content: str, where: str) -> None:
     if _plain(content) in map(_plain, entries):
-        raise refusal(MemoryProblem.DUPLICATE, f"{where}this entry is stored already: {_short(content)!r}")
+        raise memory_refusal(MemoryProblem.DUPLICATE, f"{where}this entry is stored already: {_short(content)!r}")
 
 
 def _plain(entry: str) -> str:

@@ -18,7 +18,7 @@ from loguru import logger
 
 from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.errors import BadInputError, ChangeKnownError, HermesError, SequenceConflictError, StorageError
-from hermes.domain.memory.edit import MemoryEdit, MemoryProblem, action_of, apply_edits, refusal
+from hermes.domain.memory.edit import MemoryEdit, MemoryProblem, action_of, apply_edits, memory_refusal
 from hermes.domain.memory.note_file import admitted, entries_of, size_of, text_of
 from hermes.domain.memory.proposal import MAX_OPEN, MemoryProposal, open_after, payload_with
 from hermes.domain.memory.reconcile import (
@@ -133,7 +133,7 @@ class MemoryService(Memories):
             stored = await self._reconciled(scope, target)
             wanted = stored.number - 1 if number is None else number
             if not 0 <= wanted < max(stored.number, 1):
-                raise refusal(
+                raise memory_refusal(
                     MemoryProblem.INVALID, f"there is no change before number {stored.number} to go back to"
                 )
             text = await self._text_after(scope, target, wanted)
@@ -268,7 +268,7 @@ class MemoryService(Memories):
         if same := next((each for each in waiting if (each.target, each.edits) == (target, tuple(edits))), None):
             return MemoryOutcome(notes=notes, proposal=same.number, repeated=True)
         if len(waiting) >= MAX_OPEN:
-            raise refusal(MemoryProblem.FULL, f"{MAX_OPEN} changes wait for the person's approval already")
+            raise memory_refusal(MemoryProblem.FULL, f"{MAX_OPEN} changes wait for the person's approval already")
         proposal = MemoryProposal(
             number=1 if last is None else last.number + 1,
             target=target,
@@ -291,7 +291,7 @@ class MemoryService(Memories):
         waiting = open_after(last)
         chosen = next((each for each in waiting if each.number == number), None)
         if chosen is None or last is None:
-            raise refusal(MemoryProblem.NO_MATCH, f"no change with the number {number} waits for an approval")
+            raise memory_refusal(MemoryProblem.NO_MATCH, f"no change with the number {number} waits for an approval")
         return chosen, tuple(each for each in waiting if each is not chosen), last.number
 
     def _decision(
@@ -313,8 +313,8 @@ class MemoryService(Memories):
         if target in self._targets(scope):
             return
         if target in scope.targets:
-            raise refusal(MemoryProblem.INVALID, f"the notes {target.value!r} are off in the configuration")
-        raise refusal(
+            raise memory_refusal(MemoryProblem.INVALID, f"the notes {target.value!r} are off in the configuration")
+        raise memory_refusal(
             MemoryProblem.INVALID, "several people share this conversation: there are no notes about one person here"
         )
 
