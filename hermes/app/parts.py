@@ -39,12 +39,12 @@ from hermes.services.live_figures import LiveFigures
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
-from hermes.services.side_completion import SideCompletion
 from hermes.services.titles import TitleService
 from hermes.services.turn_meter import TurnMeter
 from hermes.storage.verify import verify
 from hermes.system import clock as wall_clock
 from hermes.system.random_id import RandomIds, new_session_id
+from hermes.tools.session_scope import Conversations
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +90,19 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         clock=system.ports.clock,
         settings=memory_settings(config),
     )
+    stored = Conversations(
+        search=search.search,
+        messages=system.sessions.around,
+        recent=system.sessions.recent,
+        heads=system.sessions.heads,
+    )
     agent = await make_agent(
         config,
         home,
         base.environ,
         models=base.models,
         system=system,
-        search=search,
+        stored=stored,
         sandbox=sandbox,
         memories=memories,
         skills=skills,
@@ -119,7 +125,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         system=system,
         agent=agent,
         operations=operations,
-        commands=_commands(base, system, agent, operations, folders, skills=skills),
+        commands=_commands(base, system, agent, operations, folders, skills=skills, stored=stored),
         adapters=adapters,
         folders=folders,
         search=search,
@@ -135,7 +141,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
 def _titles(system: ActorSystem, agent: AgentParts) -> TitleService:
     return TitleService(
         sessions=system.sessions,
-        side=SideCompletion(agent=agent.runner, count=system.sessions.count, clock=system.ports.clock),
+        side=agent.side,
         new_turn_id=system.ports.ids.turn,
         model=lambda: agent.title_model,
     )
@@ -221,6 +227,7 @@ def _commands(
     folders: Folders,
     *,
     skills: SkillService,
+    stored: Conversations,
 ) -> CommandService:
     return CommandService(
         system.sessions,
@@ -236,6 +243,7 @@ def _commands(
         platforms=operations.platforms,
         prompt_files=TrustedPromptFiles(base.config, base.home, folders),
         skills=skills,
+        stored=stored,
     )
 
 

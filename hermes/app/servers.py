@@ -11,7 +11,6 @@ from hermes.app.host.os_process import connections_within
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.values import replace
 from hermes.services.keys import KeyService
-from hermes.services.side_completion import SideCompletion
 from hermes.system.lean_aiohttp import import_aiohttp
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
     stack.push_async_callback(admin.stop, _GRACE_S)
     if base.stop.embedded or not base.config.api.enabled:
         return None
-    side = SideCompletion(agent=parts.agent.runner, count=system.sessions.count, clock=system.ports.clock)
+    side = parts.agent.side
     pages = None if logins is None else make_dashboard(base, parts, keys, logins)
     api = ApiServer(_api_settings(base.config, base.api_key.reveal()), replace(service, side=side), keys, pages)
     await api.start()

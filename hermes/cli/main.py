@@ -36,6 +36,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "inspection.ps": ("ps",),
     "inspection.top": ("top",),
     "inspection.inspect": ("sessions", "show", "why"),
+    "commands.search": ("search",),
     "inspection.tail": ("tail",),
     "inspection.trace": ("trace",),
     "commands.answer": ("approve", "deny", "answer"),

@@ -11,6 +11,7 @@ from hermes.domain.errors import HomeError
 if TYPE_CHECKING:
     from hermes.cli.progress import Progress
     from hermes.config.home import Home
+    from hermes.ports.search import SearchFilter
     from hermes.services.search import SearchService
 
 
@@ -18,7 +19,7 @@ _REPORT_EVERY_S = 0.2
 
 
 def search_store(
-    home: Home, query: str, *, limit: int, since: float | None, progress: Progress = lambda *_: None
+    home: Home, query: str, *, limit: int, only: SearchFilter, progress: Progress = lambda *_: None
 ) -> dict[str, Any]:
     """Return hits as the daemon does. Brings the index up to date first."""
     from hermes.adapters.http import presentation
@@ -35,7 +36,7 @@ def search_store(
             service = SearchService(home.data_dir / "index", engine=engine, wait_s=60.0)
             reports = asyncio.create_task(_report(service, progress))
             try:
-                found = await service.search(query, limit=limit, since=since)
+                found = await service.search(query, limit=limit, only=only)
                 return presentation.findings(query, [presentation.hit(each) for each in found.hits], found.index)
             finally:
                 reports.cancel()

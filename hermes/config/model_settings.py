@@ -160,3 +160,4 @@ class AuxiliaryConfig:
     title: str = setting("", complaint=_choice_complaint, live=True)
     vision: str = setting("", complaint=_choice_complaint, live=True)
     approval: str = setting("", complaint=_choice_complaint, live=True)
+    search: str = setting("", complaint=_choice_complaint, live=True)

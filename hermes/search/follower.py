@@ -181,6 +181,7 @@ class IndexFollower:
                         role=message.role,
                         text=message.text,
                         platform=message.platform,
+                        person=message.person,
                     )
 
     def _root(self, session: SessionId) -> SessionId | None:

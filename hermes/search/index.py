@@ -23,7 +23,8 @@ from loguru import logger
 
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId
-from hermes.domain.values import dataclass
+from hermes.domain.values import dataclass, replace
+from hermes.ports.search import NO_FILTER, SearchFilter
 from hermes.search.fold import fit, fold, spaced
 from hermes.search.query import Query, parse
 from hermes.search.snippet import snippet
@@ -41,7 +42,7 @@ T = TypeVar("T")
 
 FILE_NAME: Final = "search.sqlite3"
 MAX_TEXT_CHARS: Final = 20_000  # of one message; the rest is not searchable
-_FORMAT: Final = "1"
+_FORMAT: Final = "2"
 _CANDIDATES: Final = 5_000  # the latest matches that are ranked: ranking all matches of a common word takes too long
 _PAGE: Final = 200
 
@@ -49,15 +50,16 @@ _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY, session TEXT NOT NULL, root TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
-    role TEXT NOT NULL, platform TEXT NOT NULL, text TEXT NOT NULL
+    role TEXT NOT NULL, platform TEXT NOT NULL, person TEXT NOT NULL, text TEXT NOT NULL
 );
 CREATE INDEX by_session ON entries (session, id);
 CREATE INDEX by_root ON entries (root, id);
 CREATE INDEX by_time ON entries (at, id);
+CREATE INDEX by_person ON entries (person, id);
 CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61');
 """
 _GRAMS: Final = "CREATE VIRTUAL TABLE grams USING fts5 (text, content='', detail='none', tokenize='trigram');"
-_COLUMNS: Final = "id, session, root, seq, at, role, platform, text"
+_COLUMNS: Final = "id, session, root, seq, at, role, platform, person, text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,8 @@ class Indexed:
     at: float
     role: str
     text: str
-    platform: str = ""  # empty: that of the last entry of the session
+    platform: str = ""  # empty: platform and person are those of the last entry of the session
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ class Hit:
     at: float
     role: str
     platform: str
+    person: str = ""
     snippet: str  # matches stand between snippet.OPEN and snippet.CLOSE
     score: float  # higher is better; comparable within one result only
 
@@ -168,11 +172,9 @@ class SearchIndex:
         query: str,
         *,
         limit: int = 10,
-        session: SessionId | None = None,
-        role: str | None = None,
-        since: float | None = None,
+        only: SearchFilter = NO_FILTER,
     ) -> list[Hit]:
-        """Return the best hits: one per conversation, or all in the conversation of `session`.
+        """Return the best hits: one per conversation, or all in the conversation of one session.
 
         Of a very common word, only the last few thousand matches are ranked.
         """
@@ -181,10 +183,10 @@ class SearchIndex:
             return []
 
         def ask(database: sqlite3.Connection) -> list[Hit]:
-            found = _Found(limit=limit, distinct=session is None)
+            found = _Found(limit=limit, only=only)
             for table, expression in self._expressions(parsed):
                 if expression and not found.enough():
-                    rows = _rows(database, table, expression, session=session, role=role, since=since)
+                    rows = _rows(database, table, expression, only)
                     found.take(rows, parsed, in_doubt=table == "grams")
             return found.hits
 
@@ -274,18 +276,20 @@ class SearchIndex:
 
     def _insert(self, database: sqlite3.Connection, entries: Iterable[Indexed]) -> None:
         [(last,)] = database.execute("SELECT coalesce(max(id), 0) FROM entries")
-        platforms: dict[SessionId, str] = {}
+        sources: dict[SessionId, tuple[str, str]] = {}
         rows = []
         folded = []
         for number, entry in enumerate(entries, last + 1):
             text = fit(entry.text[:MAX_TEXT_CHARS])
-            platform = platforms[entry.session] = entry.platform or (
-                platforms[entry.session] if entry.session in platforms else _platform(database, entry.session)
-            )
-            place = (number, entry.session, entry.root, entry.seq, entry.at, entry.role, platform, text)
+            if entry.platform:
+                sources[entry.session] = (entry.platform, entry.person)
+            elif entry.session not in sources:
+                sources[entry.session] = _source(database, entry.session)
+            source = sources[entry.session]
+            place = (number, entry.session, entry.root, entry.seq, entry.at, entry.role, *source, text)
             rows.append(place)
             folded.append((number, fold(text)))
-        database.executemany(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
+        database.executemany(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
         for table, form in self._tables():
             database.executemany(
                 f"INSERT INTO {table} (rowid, text) VALUES (?, ?)",  # noqa: S608
@@ -296,10 +300,11 @@ class SearchIndex:
 class _Found:
     """Collector of hits, best first, up to a limit."""
 
-    def __init__(self, *, limit: int, distinct: bool) -> None:
+    def __init__(self, *, limit: int, only: SearchFilter) -> None:
         self.hits: list[Hit] = []
         self._limit = limit
-        self._distinct = distinct
+        self._only = only
+        self._distinct = only.session is None
         self._seen: set[object] = set()
 
     def enough(self) -> bool:
@@ -307,48 +312,58 @@ class _Found:
 
     def take(self, rows: Iterator[tuple[float, _Row]], query: Query, *, in_doubt: bool) -> None:
         tokens = query.tokens()
-        for score, (number, session, root, seq, at, role, platform, text) in rows:
-            same = root if self._distinct else number
-            if same in self._seen or (in_doubt and not query.occurs_in(fold(text))):
+        for score, row in rows:
+            same = row[2] if self._distinct else row[0]
+            if same in self._seen:
+                continue
+            hit = _hit(row, score=min(score, self.hits[-1].score) if self.hits else score)
+            if not self._only.admits(hit) or (in_doubt and not query.occurs_in(fold(row[-1]))):
                 continue
             self._seen.add(same)
-            self.hits.append(
-                Hit(
-                    session=SessionId(session),
-                    root=SessionId(root),
-                    seq=Seq(seq),
-                    at=at,
-                    role=role,
-                    platform=platform,
-                    snippet=snippet(text, tokens),
-                    score=min(score, self.hits[-1].score) if self.hits else score,
-                )
-            )
+            self.hits.append(replace(hit, snippet=snippet(row[-1], tokens)))
             if self.enough():
                 return
 
 
-_Row = tuple[int, str, str, int, float, str, str, str]
+_Row = tuple[int, str, str, int, float, str, str, str, str]
+
+
+def _hit(row: _Row, *, score: float) -> Hit:
+    """Return a hit without its snippet."""
+    _, session, root, seq, at, role, platform, person, _ = row
+    return Hit(
+        session=SessionId(session),
+        root=SessionId(root),
+        seq=Seq(seq),
+        at=at,
+        role=role,
+        platform=platform,
+        person=person,
+        snippet="",
+        score=score,
+    )
 
 
 def _rows(
-    database: sqlite3.Connection,
-    table: str,
-    expression: str,
-    *,
-    session: SessionId | None,
-    role: str | None,
-    since: float | None,
+    database: sqlite3.Connection, table: str, expression: str, only: SearchFilter
 ) -> Iterator[tuple[float, _Row]]:
-    """Yield score and row of the matches, best first."""
+    """Yield score and row of the matches, best first. Checks only what limits the number of candidates."""
     conditions, values = [f"{table} MATCH ?"], [expression]
-    if session is not None:
+    if only.session is not None:
         conditions.append(
             "+rowid IN (SELECT id FROM entries WHERE root IN (SELECT root FROM entries WHERE session = ?))"
         )
-        values.append(session)
-    if since is not None:  # later entries have higher numbers, so matches before the first one are too old
-        [(first,)] = database.execute("SELECT coalesce(min(id), -1) FROM entries WHERE at >= ?", (since,))
+        values.append(only.session)
+    if only.person or only.platform:  # else the latest matches could all be those of others
+        column = "person" if only.person else "platform"
+        conditions.append(f"+rowid IN (SELECT id FROM entries WHERE {column} = ?)")  # noqa: S608
+        values.append(only.person or only.platform)
+    if only.until is not None:
+        [(last,)] = database.execute("SELECT coalesce(max(id), -1) FROM entries WHERE at <= ?", (only.until,))
+        conditions.append("rowid <= ?")
+        values.append(last)
+    if only.since is not None:  # later entries have higher numbers, so matches before the first one are too old
+        [(first,)] = database.execute("SELECT coalesce(min(id), -1) FROM entries WHERE at >= ?", (only.since,))
         if first < 0:
             return
         conditions.append("rowid >= ?")
@@ -363,8 +378,7 @@ def _rows(
         numbers = ",".join(str(number) for number, _ in page)
         entries = {row[0]: row for row in database.execute(f"SELECT {_COLUMNS} FROM entries WHERE id IN ({numbers})")}  # noqa: S608
         for number, rank in page:
-            row = entries.get(number)
-            if row and (role is None or row[5] == role) and (since is None or row[4] >= since):
+            if row := entries.get(number):
                 yield -rank, row
 
 
@@ -372,8 +386,9 @@ def _position(database: sqlite3.Connection) -> int:
     return int(get_fact(database, "position") or 0)
 
 
-def _platform(database: sqlite3.Connection, session: SessionId) -> str:
+def _source(database: sqlite3.Connection, session: SessionId) -> tuple[str, str]:
+    """Return platform and person of the last entry of a session."""
     row = database.execute(
-        "SELECT platform FROM entries WHERE session = ? ORDER BY id DESC LIMIT 1", (session,)
+        "SELECT platform, person FROM entries WHERE session = ? ORDER BY id DESC LIMIT 1", (session,)
     ).fetchone()
-    return str(row[0]) if row else ""
+    return (str(row[0]), str(row[1])) if row else ("", "")

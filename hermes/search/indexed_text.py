@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hermes.domain.access.role import OWNER_SURFACES
 from hermes.domain.records import Amended, BadRecord, MessageReceived, Record, TurnFinished
+from hermes.domain.source import Source
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
+from hermes.ports.search import OWNER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,12 +19,13 @@ class MessageText:
     text: str
     at: float
     platform: str = ""  # empty: not in the record
+    person: str = ""
 
 
 def texts_of(record: Record | BadRecord) -> tuple[MessageText, ...]:
     match record:
         case MessageReceived():  # messages before the last one were indexed earlier
-            found = _decoded(record.messages[-1], record.at, record.source.platform) if record.messages else None
+            found = _decoded(record.messages[-1], record.at, record.source) if record.messages else None
         case Amended():
             found = _decoded(record.messages[-1], record.at)
         case TurnFinished():
@@ -31,7 +35,14 @@ def texts_of(record: Record | BadRecord) -> tuple[MessageText, ...]:
     return (found,) if found else ()
 
 
-def _decoded(encoded: EncodedMessage, at: float, platform: str = "") -> MessageText | None:
+def person_of(source: Source) -> str:
+    """Return PLATFORM:USER, or OWNER on a surface that only the owner reaches; empty if nothing tells."""
+    if source.user:
+        return source.by
+    return OWNER if source.platform in OWNER_SURFACES else ""
+
+
+def _decoded(encoded: EncodedMessage, at: float, source: Source | None = None) -> MessageText | None:
     try:
         message = json.loads(encoded)
     except ValueError:  # damage in the journal is reported elsewhere
@@ -39,7 +50,10 @@ def _decoded(encoded: EncodedMessage, at: float, platform: str = "") -> MessageT
     if not isinstance(message, dict):
         return None
     text = text_in(message.get("content")).strip()
-    return MessageText(role=str(message.get("role", "")), text=text, at=at, platform=platform) if text else None
+    if not text:
+        return None
+    platform, person = ("", "") if source is None else (source.platform, person_of(source))
+    return MessageText(role=str(message.get("role", "")), text=text, at=at, platform=platform, person=person)
 
 
 def text_in(content: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes.domain.ids import SessionId
-from hermes.ports.search import Findings, IndexProgress, Search
+from hermes.ports.search import NO_FILTER, Findings, IndexProgress, Search, SearchFilter
 from hermes.ports.storage import Engine
 
 if TYPE_CHECKING:
@@ -26,15 +26,7 @@ class SearchService(Search):
         self._index: SearchIndex | None = None
         self._follower: IndexFollower | None = None
 
-    async def search(
-        self,
-        query: str,
-        *,
-        limit: int,
-        session: SessionId | None = None,
-        role: str | None = None,
-        since: float | None = None,
-    ) -> Findings:
+    async def search(self, query: str, *, limit: int, only: SearchFilter = NO_FILTER) -> Findings:
         """Search everything written before this call. While the index is being built, search its current state."""
         index, follower = self._opened()
         progress = None
@@ -43,7 +35,7 @@ class SearchService(Search):
                 await follower.caught_up()
         except TimeoutError:
             progress = self.progress()
-        hits = await asyncio.to_thread(index.search, query, limit=limit, session=session, role=role, since=since)
+        hits = await asyncio.to_thread(index.search, query, limit=limit, only=only)
         return Findings(hits=hits, index=progress)
 
     def start(self) -> None:

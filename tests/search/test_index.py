@@ -12,6 +12,7 @@ import pytest
 
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId
+from hermes.ports.search import SearchFilter
 from hermes.search.index import FILE_NAME, Hit, Indexed, SearchIndex
 
 
@@ -32,7 +33,7 @@ def texts(hits: list[Hit]) -> list[str]:
 
 
 def found(index: SearchIndex, query: str, **options: Any) -> list[str]:
-    return texts(index.search(query, **options))
+    return texts(index.search(query, only=SearchFilter(**options)))
 
 
 def test_nothing_is_opened_before_its_first_use(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_what_was_taken_in_before_is_passed_over(index: SearchIndex) -> None:
     index.add(5, [said("once")])
     index.add(5, [said("once")])
     index.add(4, [said("once")])
-    assert len(index.search("once", session=SessionId("s1"))) == 1
+    assert len(index.search("once", only=SearchFilter(session=SessionId("s1")))) == 1
     assert index.position() == 5
 
 
@@ -116,6 +117,28 @@ def test_a_search_can_be_narrowed(index: SearchIndex) -> None:
     assert found(index, "fox", since=25.0) == ["fox three"]
     assert found(index, "fox", since=99.0) == []
     assert found(index, "fox", session="unknown") == []
+    assert sorted(found(index, "fox", until=25.0)) == ["fox two"]
+    assert found(index, "fox", until=5.0) == []
+
+
+def test_a_search_for_a_person_finds_their_messages_and_the_answers(index: SearchIndex) -> None:
+    crowd = [said(f"fox of bob {n}", f"b{n}", person="telegram:bob", platform="telegram") for n in range(30)]
+    index.add(
+        1,
+        [
+            said("fox of ann", "a", person="telegram:ann", platform="telegram"),
+            said("a fox in the answer", "a2", person="telegram:ann", platform="telegram"),
+            said("fox of the owner", "o", person="owner", platform="cli"),
+            *crowd,
+        ],
+    )
+    index.add(2, [said("the fox, answered", "o", platform="", role="assistant", at=2000.0)])
+    assert sorted(found(index, "fox", person="telegram:ann")) == ["a fox in the answer", "fox of ann"]
+    assert found(index, "fox", person="owner", role="assistant") == ["the fox, answered"]
+    assert found(index, "owner", platform="cli") == ["fox of the owner"]
+    assert found(index, "ann", platform="cli") == []
+    assert found(index, "fox", person="ann") == []
+    assert found(index, "fox", person="telegram:ann", platform="cli") == []
 
 
 def test_words_phrases_exclusions_and_alternatives(index: SearchIndex) -> None:
@@ -205,7 +228,9 @@ def test_only_the_beginning_of_a_huge_message_is_kept(index: SearchIndex) -> Non
 def test_an_answer_without_a_platform_gets_that_of_its_session(index: SearchIndex) -> None:
     index.add(1, [said("question", platform="telegram")])
     index.add(2, [said("answer", platform=""), said("other answer", "s2", platform="")])
-    assert [hit.platform for hit in index.search("answer", session=SessionId("s1"))] == ["telegram"]
+    assert [hit.platform for hit in index.search("answer", only=SearchFilter(session=SessionId("s1")))] == [
+        "telegram"
+    ]
     assert [hit.platform for hit in index.search("other")] == [""]
 
 

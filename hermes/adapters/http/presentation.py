@@ -99,7 +99,14 @@ def running(session: Session, preview: str) -> JsonObject:
 
 
 def hit(hit: Found) -> JsonObject:
-    return {"session_id": hit.session, "seq": hit.seq, "at": hit.at, "role": hit.role, "snippet": hit.snippet}
+    return {
+        "session_id": hit.session,
+        "seq": hit.seq,
+        "at": hit.at,
+        "role": hit.role,
+        "snippet": hit.snippet,
+        "person": hit.person,
+    }
 
 
 def findings(query: str, hits: list[JsonObject], index: IndexProgress | None) -> JsonObject:

@@ -35,7 +35,8 @@ from hermes.domain.session.state import Preferences
 from hermes.ports.processes import Processes
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService, MemorySettings
-from hermes.services.search import SearchService
+from hermes.services.recall.search_summary import SearchSummary
+from hermes.services.side_completion import SideCompletion
 from hermes.system.clock import wall
 from hermes.system.random_id import new_marker
 from hermes.tools.session_scope import Conversations
@@ -167,10 +168,12 @@ class AgentParts:
     ledger: Ledger
     health: ModelHealth
     proxy: EndpointProxy
+    side: SideCompletion
     target: Callable[[Config], ProxyTarget | None]
     memories: MemoryService
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
+    search_model: str = ""  # summarises what session_search finds; empty: none does
     title_model: str | None = None  # as `title_model` in `hermes/app/factories/models.py`
 
     def context_window(self) -> int:
@@ -200,6 +203,7 @@ class AgentParts:
         self.runner.set_patience(config.model.patience_s)
         self.proxy.use(self.target(config))
         self.title_model = title_model(config)
+        self.search_model = config.auxiliary.search
         self.memories.settings = memory_settings(config)
         self.aliases = alias_names(config)
         in_force = self.defaults.personality  # a change needs a restart
@@ -220,7 +224,7 @@ async def make_agent(
     *,
     models: ModelSet,
     system: ActorSystem,
-    search: SearchService,
+    stored: Conversations,
     sandbox: SandboxOpener,
     skills: SkillService,
     memories: MemoryService,
@@ -233,10 +237,16 @@ async def make_agent(
             home,
             environ,
             system=system,
-            search=search,
+            stored=stored,
             sandbox=sandbox,
             skills=skills,
             memories=memories,
+            summarise=SearchSummary(
+                side=lambda: parts.side,
+                model=lambda: parts.search_model,
+                new_turn_id=system.ports.ids.turn,
+                marker=new_marker,
+            ),
             tell=_from_thread(system.notices.announce),
         )
     )
@@ -265,7 +275,7 @@ async def make_agent(
         health=health,
     )
     runner.set_patience(config.model.patience_s)
-    return AgentParts(
+    parts = AgentParts(
         runner=runner,
         thinking=thinking,
         summarising=summarising,
@@ -276,9 +286,12 @@ async def make_agent(
         target=partial(proxy_target, environ=environ),
         title_model=title_model(config),
         memories=memories,
+        side=SideCompletion(agent=runner, count=system.sessions.count, clock=system.ports.clock),
+        search_model=config.auxiliary.search,
         aliases=alias_names(config),
         defaults=preferences(config),
     )
+    return parts
 
 
 def _prepare_turn(
@@ -287,10 +300,11 @@ def _prepare_turn(
     environ: Mapping[str, str],
     *,
     system: ActorSystem,
-    search: SearchService,
+    stored: Conversations,
     sandbox: SandboxOpener,
     skills: SkillService,
     memories: MemoryService,
+    summarise: SearchSummary,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
@@ -299,18 +313,14 @@ def _prepare_turn(
         config,
         home,
         environ,
-        stored=Conversations(
-            search=search.search,
-            messages=system.sessions.around,
-            recent=system.sessions.recent,
-            heads=system.sessions.heads,
-        ),
+        stored=stored,
         processes=system.processes,
         clock=wall,
         sandbox=sandbox,
         library=skills.library(),
         skills=skills.editor,
         memories=memories,
+        summarise=summarise,
         tell=tell,
     )
 

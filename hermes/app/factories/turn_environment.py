@@ -56,7 +56,7 @@ from hermes.tools.memory_tool import memory_tool
 from hermes.tools.process_tool import ProcessToolSettings, background_starter, process_tool
 from hermes.tools.send_file import send_file_tool
 from hermes.tools.session_scope import Conversations
-from hermes.tools.session_search import session_search_tool
+from hermes.tools.session_search import Summarise, no_summaries, session_search_tool
 from hermes.tools.skill_tools import skill_tools
 from hermes.tools.terminal.command_output import OutputLimits
 from hermes.tools.terminal.terminal import terminal_tool
@@ -90,6 +90,7 @@ def make_turn_environment(
     skills: SkillWriter,
     tell: Callable[[Announcement], None],
     memories: Memories,
+    summarise: Summarise,
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -102,6 +103,7 @@ def make_turn_environment(
         stored=stored,
         processes=processes,
         memories=memories,
+        summarise=summarise,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
     return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories))
@@ -151,6 +153,7 @@ def make_toolbox(
     library: SkillLibrary,
     memories: Memories,
     skills: SkillWriter,
+    summarise: Summarise = no_summaries,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     tools = config.tools
@@ -172,7 +175,7 @@ def make_toolbox(
             *skill_tools(library, skills, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             memory_tool(memories),
             clarify_tool(),
-            session_search_tool(stored),
+            session_search_tool(stored, summarise=summarise),
             send_file_tool(
                 workplace,
                 lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),

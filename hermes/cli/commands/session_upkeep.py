@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hermes.cli.answered import asks_daemon, asks_session, confirms, path_of, show
-from hermes.cli.output import ago, count, one_line, print_table, print_text, shortened
-from hermes.cli.parser import add_session, positive
-from hermes.domain.errors import HermesError, NotRunningError
+from hermes.cli.answered import asks_daemon, asks_session, confirms, path_of
+from hermes.cli.commands.search import add_search
+from hermes.cli.output import count
+from hermes.cli.parser import add_session
+from hermes.domain.errors import HermesError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hermes.cli.answered import Answer
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
 
-_HITS = 20
-
 
 def add_subcommands(actions: Commands) -> None:
-    search = actions.add(
-        "search",
-        _search,
-        "Search the messages of all sessions. Works without a daemon.",
-        examples='  hermes sessions search invoice\n  hermes sessions search "disk full" --since 7d --json',
-        json=True,
-    )
-    search.add_argument("query", metavar="TEXT", nargs="+", help="words; all of them must occur")
-    search.add_argument("--limit", type=positive, default=_HITS, metavar="N", help=f"how many (default: {_HITS})")
-    search.add_argument("--since", type=_time, metavar="TIME", help="only newer messages: 12h, 7d, 2026-01-02")
+    add_search(actions, "hermes sessions search")
     rename = actions.add(
         "rename", _rename, "Set the title of a session.", examples="  hermes sessions rename - Taxes", json=True
     )
@@ -52,15 +39,6 @@ def add_subcommands(actions: Commands) -> None:
     prune.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
-def _time(text: str) -> float:
-    from hermes.domain.read.log_line import parse_since
-
-    try:
-        return parse_since(text, time.time())
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _age(text: str) -> float:
     """Return seconds. A date would be ambiguous for something that deletes."""
     from hermes.domain.read.log_line import parse_span
@@ -68,38 +46,6 @@ def _age(text: str) -> float:
     if (span_s := parse_span(text)) is None:
         raise argparse.ArgumentTypeError(f"expected a time like 12h or 90d, found {text[:40]!r}")
     return span_s
-
-
-# ---------------------------------------------------------------- search
-
-
-def _search(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import AdminClient
-    from hermes.config.home import Home
-
-    home, query = Home.from_environ(environ), " ".join(args.query)
-    try:
-        found = AdminClient(home.socket).get("/api/search", q=query, limit=args.limit, since=args.since)
-    except NotRunningError:
-        from hermes.cli.offline_search import search_store
-        from hermes.cli.progress import progress_bar
-
-        with progress_bar("searching", in_bytes=False) as (progress, _):
-            found = search_store(home, query, limit=args.limit, since=args.since, progress=progress)
-    return show(args, found, lambda: _print_hits(found))
-
-
-def _print_hits(found: Mapping[str, Any]) -> None:
-    if (index := found["index"]) is not None and index["indexed"] < index["total"]:
-        percent = 100 * index["indexed"] // index["total"]
-        print_text(f"The index is being built: {percent} % of the messages were searched.")
-    if not found["hits"]:
-        print("No message matches.")
-        return
-    rows = [
-        [hit["session_id"], ago(hit["at"]), hit["role"], shortened(one_line(hit["snippet"]))] for hit in found["hits"]
-    ]
-    print_table(["SESSION", "WHEN", "WHO", "MESSAGE"], rows, drop=("WHO", "WHEN"), numbers=("WHEN",))
 
 
 # ---------------------------------------------------------------- rename, prune

@@ -17,6 +17,7 @@ from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.commands.wording import Default
 from hermes.services.learning.skill_service import SkillService
+from hermes.tools.session_scope import Conversations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class CommandServices:
     restart: Callable[[str, str], Awaitable[None]]  # takes the reason and the person
     prompt_files: PromptFiles | None = None
     skills: SkillService | None = None
+    stored: Conversations | None = None  # for searches; limited by `Scope`
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

@@ -303,6 +303,14 @@ COMMANDS: tuple[SlashCommand, ...] = (
         choices=("pending", "diff", "approve", "reject"),
     ),
     SlashCommand(
+        name="search",
+        group=CommandGroup.KNOW,
+        usage="[since:7d] [until:TIME] [platform:NAME] [person:PLATFORM:USER] [role:user] WORDS",
+        help="Search earlier conversations",
+        details='All words must occur. "a phrase", -not and this OR that work. Finds what you may read here: '
+        "your own conversations in a private chat, in a group only that of the group.",
+    ),
+    SlashCommand(
         name="help",
         aliases=("commands", "start"),
         group=CommandGroup.KNOW,

@@ -27,6 +27,7 @@ from hermes.services.commands import (
     handoff,
     home,
     knowledge,
+    recall_commands,
     skill_commands,
     trust,
     turn,
@@ -36,6 +37,7 @@ from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.learning.skill_service import SkillService
+from hermes.tools.session_scope import Conversations
 
 _HANDLERS: Mapping[str, Handler] = {
     **conversation.HANDLERS,
@@ -48,6 +50,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **handoff.HANDLERS,
     **trust.HANDLERS,
     **skill_commands.HANDLERS,
+    **recall_commands.HANDLERS,
 }
 
 
@@ -81,6 +84,7 @@ class CommandService:
         prompt_files: PromptFiles | None = None,
         platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple,
         skills: SkillService | None = None,
+        stored: Conversations | None = None,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -97,6 +101,7 @@ class CommandService:
             prompt_files=prompt_files,
             platforms=platforms,
             skills=skills,
+            stored=stored,
         )
 
     def personalities(self) -> Sequence[str]:

@@ -12,6 +12,7 @@ from hermes.adapters.openai_api.sessions import session_list
 from hermes.adapters.openai_api.sessions.session_list import SessionFilter, cursor_of, read_cursor
 from hermes.domain.errors import BadInputError
 from hermes.domain.session.state import Phase
+from hermes.ports.search import SearchFilter
 from hermes.web.page_kit import PageKit
 
 _PAGE = 50
@@ -54,7 +55,7 @@ class SessionListPage:
         search = self._kit.service.search
         if search is None:
             raise refusal(501, "no_search", "This daemon has no search index.")
-        found = await search.search(text, limit=_HITS, since=since)
+        found = await search.search(text, limit=_HITS, only=SearchFilter(since=since))
         percent = 100 if found.index is None else found.index.percent
         hits = [{"hit": hit, "snippet": _marked(hit.snippet)} for hit in found.hits]
         return await self._kit.page(

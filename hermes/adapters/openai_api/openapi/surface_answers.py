@@ -107,6 +107,7 @@ class SearchHit(TypedDict):
     at: float
     role: str
     snippet: str
+    person: Annotated[str, Meta(description="PLATFORM:USER, or owner; empty: unknown.")]
     title: str
     platform: str
 

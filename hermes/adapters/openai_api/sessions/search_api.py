@@ -1,4 +1,4 @@
-"""GET /api/search: full-text search over the messages of all sessions."""
+"""GET /api/search: search over the messages of all sessions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hermes.adapters.http.caller import CALLER
 from hermes.adapters.http.parameter import query
 from hermes.adapters.http.presentation import JsonObject, findings
 from hermes.adapters.http.problem import refusal
-from hermes.adapters.http.schema import Fields, FilledText, SessionIdText
+from hermes.adapters.http.schema import Fields, FilledText, SessionIdText, Text
 from hermes.adapters.http.service import Service, json_response
 from hermes.domain.errors import UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Session
-from hermes.ports.search import Findings
+from hermes.ports.search import Findings, SearchFilter
 
 MAX_HITS = 1_000
 MAX_QUERY = 400
@@ -29,6 +29,19 @@ class SearchQuery(Fields):
     session_id: SessionIdText | UnsetType = UNSET
     role: Literal["user", "assistant", "tool"] | UnsetType = UNSET
     since: Annotated[float, Meta(ge=0, le=2**40)] | UnsetType = UNSET
+    until: Annotated[float, Meta(ge=0, le=2**40)] | UnsetType = UNSET
+    platform: Annotated[Text, Meta(max_length=80)] = ""
+    person: Annotated[Text, Meta(max_length=200)] = ""
+
+    def narrowed(self) -> SearchFilter:
+        return SearchFilter(
+            session=None if isinstance(self.session_id, UnsetType) else SessionId(self.session_id),
+            role=None if isinstance(self.role, UnsetType) else self.role,
+            since=None if isinstance(self.since, UnsetType) else self.since,
+            until=None if isinstance(self.until, UnsetType) else self.until,
+            platform=self.platform,
+            person=self.person,
+        )
 
 
 class SearchApi:
@@ -45,9 +58,7 @@ class SearchApi:
         found = await self._service.search.search(
             asked.q,
             limit=asked.limit if CALLER.get(None) is None else MAX_HITS,
-            session=None if isinstance(asked.session_id, UnsetType) else SessionId(asked.session_id),
-            role=None if isinstance(asked.role, UnsetType) else asked.role,
-            since=None if isinstance(asked.since, UnsetType) else asked.since,
+            only=asked.narrowed(),
         )
         return json_response(findings(asked.q, await self._shown(found, asked.limit), found.index))
 
