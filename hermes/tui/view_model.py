@@ -206,7 +206,7 @@ def reduce(view: ChatView, name: str, fields: Mapping[str, Any]) -> ChatView:
         case "message.reset":
             return _answer(view, turn, "", append=False)
         case "message.completed" if fields["text"]:
-            return _closed(_answer(view, turn, str(fields["text"]), append=False))
+            return _closed(_answer(view, turn, str(fields["text"]), append=False), turn)
         case "approval.request" | "question":
             return _asked(view, fields, approval=name == "approval.request")
         case "answered":
@@ -231,7 +231,7 @@ def _run(view: ChatView, name: str, turn: str, fields: Mapping[str, Any]) -> Cha
             return _completed(view, turn, fields)
         case "run.failed" | "run.cancelled":
             text = str((fields.get("error") or {}).get("message") or "The turn was stopped.")
-            return _over(_with_end(_closed(view), turn, text), turn)
+            return _over(_with_end(_closed(view, turn), turn, text), turn)
         case "run.interrupted":
             return with_notice(view, f"Interrupted ({fields['reason']}); the turn continues.")
         case _:
@@ -245,9 +245,8 @@ def _tool(view: ChatView, name: str, turn: str, fields: Mapping[str, Any]) -> Ch
         case "tool.started":
             title = str(fields.get("summary") or "")
             if block is None:
-                return _added(
-                    _closed(view), Block(key=key, kind=BlockKind.TOOL, name=tool, title=title, is_open=True)
-                )
+                call = Block(key=key, kind=BlockKind.TOOL, name=tool, title=title, is_open=True)
+                return _added_to(_closed(view, turn), turn, call)
             return _put(view, replace(block, title=title, text="", outcome="", is_open=True))
         case "tool.progress" if block is not None:
             return _put(view, replace(block, text=f"{block.text}{fields['text']}\n"))
@@ -270,7 +269,7 @@ def _started(view: ChatView, turn: str, attempt: int) -> ChatView:
 def _completed(view: ChatView, turn: str, fields: Mapping[str, Any]) -> ChatView:
     if text := str(fields.get("output") or ""):
         view = _answer(view, turn, text, append=False)
-    view = _over(_closed(view), turn)
+    view = _over(_closed(view, turn), turn)
     if fields.get("finish_reason") == "length":
         view = with_notice(view, "The answer was cut off at the output limit of the model.")
     return view
@@ -310,20 +309,33 @@ def _answer(view: ChatView, turn: str, text: str, *, append: bool) -> ChatView:
         if not text:
             return view
         number = sum(each.key.startswith(f"{turn}.answer") for each in view.blocks)
-        return _added(view, Block(key=f"{turn}.answer{number}", kind=BlockKind.ANSWER, text=text, is_open=True))
+        block = Block(key=f"{turn}.answer{number}", kind=BlockKind.ANSWER, text=text, is_open=True)
+        return _added_to(view, turn, block)
     return _put(view, replace(last, text=last.text + text if append else text))
 
 
-def _closed(view: ChatView) -> ChatView:
-    """Return the view with its open answers closed, and empty ones removed."""
-    if not any(each.kind is BlockKind.ANSWER and each.is_open for each in view.blocks):
+def _closed(view: ChatView, turn: str) -> ChatView:
+    """Return the view with the open answers of a turn closed, and empty ones removed."""
+
+    def is_open(block: Block) -> bool:
+        return block.kind is BlockKind.ANSWER and block.is_open and block.key.startswith(f"{turn}.")
+
+    if not any(map(is_open, view.blocks)):
         return view
-    closed = (
-        replace(each, is_open=False) if each.kind is BlockKind.ANSWER and each.is_open else each
-        for each in view.blocks
-        if each.text or each.kind is not BlockKind.ANSWER
-    )
-    return replace(view, blocks=tuple(closed))
+    closed = (replace(each, is_open=False) if is_open(each) else each for each in view.blocks)
+    return replace(view, blocks=tuple(each for each in closed if each.text or each.kind is not BlockKind.ANSWER))
+
+
+def _added_to(view: ChatView, turn: str, block: Block) -> ChatView:
+    """Return the view with a block of a turn. If a later turn runs already, the block is before that one.
+
+    Each turn has a connection of its own, so that the end of a turn can arrive after the start of the next one.
+    """
+    if view.block(block.key) is None and view.turn not in ("", turn):
+        later = (at for at, each in enumerate(view.blocks) if each.key.startswith(f"{view.turn}."))
+        at = next(later, len(view.blocks))
+        return replace(view, blocks=(*view.blocks[:at], block, *view.blocks[at:]))
+    return _added(view, block)
 
 
 def _added(view: ChatView, block: Block) -> ChatView:

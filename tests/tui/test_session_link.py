@@ -79,9 +79,13 @@ async def test_answer_goes_on_after_the_daemon_was_killed() -> None:
         await until(lambda: len(link.view.blocks) == 2)
         daemon.cut()
         await until(lambda: link.connection is LinkState.AWAY)
+        daemon.session = session_json(running_turn="t1")
+        daemon.messages = [
+            {"seq": 1, "turn": "t1", "role": "user", "content": "hello"},
+            {"seq": 4, "turn": "t1", "role": "user", "content": "for the model", "note": True},
+        ]
         daemon.down = False
         await until(lambda: link.connection is LinkState.ONLINE and daemon.is_followed("t1"))
-        assert "2" in daemon.resumed_from
         daemon.emit("t1", "run.started", stored="5", attempt=2)
         daemon.emit("t1", "message.delta", text="The whole answer")
         daemon.emit("t1", "run.completed", stored="6", output="The whole answer")
@@ -159,6 +163,29 @@ async def test_steering_message_is_shown_until_it_is_taken() -> None:
         daemon.emit("t1", "steered", message_turn_id="t7")
         await until(lambda: texts(link)[-1] == (BlockKind.USER, "be brief"))
     assert not link.view.pending
+
+
+async def test_message_that_a_killed_daemon_had_taken_is_shown_in_its_place() -> None:
+    daemon = FakeDaemon()
+    daemon.session = session_json()
+    reply = {"ok": True, "text": "", "session_id": SESSION, "turn_id": "t7"}
+    daemon.routes[f"POST /api/sessions/{SESSION}/commands"] = lambda _: reply
+    async with linked(daemon) as link:
+        link.send("go")
+        await until(lambda: daemon.is_followed("t1"))
+        await link.command("/steer be brief")
+        daemon.cut()
+        await until(lambda: link.connection is LinkState.AWAY)
+        daemon.messages = [
+            {"seq": 1, "turn": "t1", "role": "user", "content": "go"},
+            {"seq": 3, "turn": "t7", "role": "user", "content": "be brief"},
+            {"seq": 4, "turn": "t1", "role": "assistant", "content": "Gone."},
+        ]
+        daemon.down = False
+        await until(lambda: link.connection is LinkState.ONLINE)
+        assert not daemon.is_followed("t7")
+    assert [text for _, text in texts(link)] == ["go", "be brief", "Gone."]
+    assert (link.view.pending, link.view.turn) == ((), "")
 
 
 async def test_result_of_a_tool_call_is_loaded_when_it_ends() -> None:

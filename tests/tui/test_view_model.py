@@ -99,6 +99,15 @@ def test_end_of_a_turn_is_shown_before_the_next_one() -> None:
     assert [text for _, text in texts(view)] == ["half", "stopped", "next"]
 
 
+def test_answer_that_arrives_after_the_next_turn_began_stays_with_its_turn() -> None:
+    view = with_message(play(("run.started", {})), "t", "first")
+    view = with_message(view, "u", "second")
+    view = play(("run.started", {"turn_id": "u"}), ("message.delta", {"turn_id": "u", "text": "to"}), view=view)
+    view = play(("run.completed", {"output": "one"}), view=view)
+    view = play(("message.delta", {"turn_id": "u", "text": " the second"}), view=view)
+    assert [text for _, text in texts(view)] == ["first", "one", "second", "to the second"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "title"),
     [

@@ -155,7 +155,7 @@ class SessionLink:
         async for raw in self._daemon.events("/api/events", query, last_id=self._position):
             self._position = raw.id or self._position
             if raw.name in ("stream.opened", "gap"):
-                await self._opened(load=first or raw.name == "gap")
+                await self._opened(load=first or raw.name == "gap" or self.connection is LinkState.AWAY)
                 first = False
             elif raw.name != "daemon.stopping":
                 await self._take(raw.name, json.loads(raw.data))
@@ -163,6 +163,7 @@ class SessionLink:
                 return
 
     async def _opened(self, *, load: bool) -> None:
+        """`load`: show what is stored, as a daemon that was killed continues a turn by another attempt."""
         if load:
             await self._load()
         await self._refresh()
@@ -182,14 +183,16 @@ class SessionLink:
             if _status(error) != 404:
                 raise
             return  # its first message creates it
+        self._leave()
         messages = page["messages"]
         running = str(session.get("running_turn") or "")
-        stored = [each for each in messages if each.get("turn") != running or each["role"] == "user"]
+        stored = [each for each in messages if each.get("turn") != running or _is_said(each)]
         self._unmatched = [*takewhile(lambda each: each["role"] == "tool", messages)]
         fresh = replace(self.view, session=session["id"], blocks=(), earliest=_earliest(page))
         view = with_transcript(fresh, stored)
         over = frozenset(str(each.get("turn")) for each in messages) - {running}
-        self._update(replace(view, ended=view.ended | over))
+        pending = (each for each in view.pending if each.turn == "" or view.block(f"{each.turn}.user") is None)
+        self._update(replace(view, turn=running, ended=view.ended | over, pending=tuple(pending)))
         if running:
             self._follow(running)
 
@@ -392,8 +395,7 @@ class SessionLink:
         session, turn = str(found.get("session_id") or ""), str(found.get("turn_id") or "")
         if session not in ("", self.view.session):
             self.open(session)
-        elif turn:
-            self._wait_for(turn, text)
+        elif turn and not self._waits(turn, text):
             self._follow(turn)
         self._spawn("refresh", self.refresh())
         return Reply(
@@ -402,13 +404,15 @@ class SessionLink:
             choices=tuple(map(str, found.get("choices") or ())),
         )
 
-    def _wait_for(self, turn: str, command: str) -> None:
-        """Show the message of `/steer` or `/queue` until its turn starts."""
+    def _waits(self, turn: str, command: str) -> bool:
+        """Show the message of `/steer` or `/queue` while another turn runs. Events say when it is taken."""
         word, _, message = command.partition(" ")
         begun = turn in self.view.ended or self.view.block(f"{turn}.user") is not None
-        if message and not begun and word.lower() in _MESSAGES:
-            state = _MESSAGES[word.lower()]
-            self._update(with_pending(self.view, PendingMessage(key=turn, text=message, state=state, turn=turn)))
+        if not message or begun or word.lower() not in _MESSAGES:
+            return False
+        state = _MESSAGES[word.lower()]
+        self._update(with_pending(self.view, PendingMessage(key=turn, text=message, state=state, turn=turn)))
+        return self.view.turn not in ("", turn)
 
     async def _post(self, root: str, verb: str, **body: str) -> Any:
         path = f"{root}/{quote(self.view.session, safe='')}/{verb}"
@@ -416,6 +420,10 @@ class SessionLink:
 
     def notice(self, text: str) -> None:
         self._update(with_notice(self.view, text))
+
+
+def _is_said(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "user" and not message.get("note")
 
 
 def _earliest(page: Mapping[str, Any]) -> int | None:
