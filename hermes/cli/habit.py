@@ -7,6 +7,8 @@ from typing import Final
 _SAME: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("help",): ("--help",),
     ("version",): ("--version",),
+    ("tui",): ("chat",),
+    ("chat", "-q"): ("chat", "-z"),
     ("-V",): ("--version",),
     ("-z",): ("chat", "-z"),
     ("-q",): ("chat", "-z"),
@@ -19,10 +21,8 @@ _SAME: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("gateway",): ("daemon",),
     ("gateway", "run"): ("daemon",),
     ("gateway", "setup"): ("setup",),
-    **{
-        ("gateway", verb): ("service", verb)
-        for verb in ("install", "start", "stop", "restart", "status", "uninstall")
-    },
+    **{("gateway", verb): ("service", verb) for verb in ("install", "start", "stop", "restart", "uninstall")},
+    ("gateway", "status"): ("status",),
     ("config", "list"): ("config", "show"),
     ("config", "ls"): ("config", "show"),
     ("session",): ("sessions",),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -140,8 +141,14 @@ def _refuse_foreign_option(parser: ArgumentParser, argv: list[str]) -> None:
 
 
 def _default_command() -> list[str]:
-    """Return the command line of `hermes` alone: a conversation on a terminal, else help."""
-    return ["chat"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+    """Return the command line of `hermes` alone: a conversation on a terminal, an answer to a pipe, else help."""
+    if sys.stdin.isatty():
+        return ["chat"] if sys.stdout.isatty() else []
+    with suppress(OSError, ValueError):  # stdin is closed
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISREG(mode):
+            return ["chat", "-z", "-"]
+    return []
 
 
 def _build_parser(command: str) -> ArgumentParser:

@@ -30,7 +30,7 @@ _PLATFORMS = f"the chat platforms are {' and '.join(PLATFORMS)} (`hermes setup P
 
 # Commands of similar programs, and synonyms of our commands.
 MEANINGS: Final = {
-    **dict.fromkeys(("ask", "new", "prompt", "talk", "tui"), _CHAT),
+    **dict.fromkeys(("ask", "new", "prompt", "talk"), _CHAT),
     **dict.fromkeys(("attach", "connect", "continue", "open"), _RESUME),
     **dict.fromkeys(("launch", "run", "serve", "server", "start", "up"), _DAEMON),
     **dict.fromkeys(("check", "diagnose", "health", "ping", "test"), _CHECK),
@@ -66,6 +66,19 @@ MEANINGS: Final = {
         ("snapshot", "dump", "save"), "`hermes backup FILE` saves everything, `hermes export ID` one session"
     ),
     **dict.fromkeys(("who", "users", "whoami"), "`hermes pairing list` lists people, `hermes keys list` API keys"),
+    **dict.fromkeys(("browser", "gui", "ui", "web"), "`hermes dashboard --open` opens the pages in a browser"),
+    **dict.fromkeys(("fallback", "fallbacks"), "`hermes config set model.fallbacks` lists models to fall back to"),
+    **dict.fromkeys(("profile", "profiles"), "each HERMES_HOME has its own settings and sessions"),
+    **dict.fromkeys(("proxy", "api"), "the daemon serves an OpenAI API; `hermes status` shows its address"),
+    **dict.fromkeys(("secret", "secrets"), "the settings name files and variables with keys: `hermes config edit`"),
+    **dict.fromkeys(("task", "tasks", "runs"), _LIVE),
+    **dict.fromkeys(
+        ("acp", "bundles", "checkpoints", "desktop", "honcho", "kanban", "lsp", "moa", "portal", "project"), _ABSENT
+    ),
+    **dict.fromkeys(("postinstall", "security"), _CHECK),
+    "skill": "`hermes skills` manages skills",
+    "image": _CHAT,
+    "uninstall": "`hermes service uninstall` removes the service; then delete the checkout or package, and the home",
 }
 
 

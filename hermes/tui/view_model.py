@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from hermes.domain.media.reference import named_by
 from hermes.domain.values import dataclass, replace
 
 
@@ -40,6 +41,7 @@ class Block:
     name: str = ""  # of a tool
     result: str = ""  # of a tool, as the model reads it
     took_s: float = 0.0
+    pictures: tuple[str, ...] = ()  # of a message: paths, or names in the media store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class PendingMessage:
     text: str
     state: Delivery
     turn: str = ""  # once the daemon has stored it
+    pictures: tuple[str, ...] = ()  # paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +88,9 @@ def with_notice(view: ChatView, text: str) -> ChatView:
 # ---------------------------------------------------------------- messages of the person
 
 
-def with_message(view: ChatView, turn: str, text: str) -> ChatView:
+def with_message(view: ChatView, turn: str, text: str, pictures: tuple[str, ...] = ()) -> ChatView:
     """Return the view with the message of a turn; unchanged if it is shown already."""
-    return _added(view, Block(key=f"{turn}.user", kind=BlockKind.USER, text=text))
+    return _added(view, Block(key=f"{turn}.user", kind=BlockKind.USER, text=text, pictures=pictures))
 
 
 def with_pending(view: ChatView, message: PendingMessage) -> ChatView:
@@ -112,7 +115,7 @@ def _begun(view: ChatView, turn: str) -> ChatView:
     if found is None:
         return view
     view = without_pending(view, found.key)
-    return with_message(view, turn, found.text) if found.text else view
+    return with_message(view, turn, found.text, found.pictures) if found.text or found.pictures else view
 
 
 # ---------------------------------------------------------------- stored messages
@@ -122,13 +125,14 @@ def with_transcript(view: ChatView, messages: list[Mapping[str, Any]]) -> ChatVi
     """Return the view with stored messages, oldest first."""
     for each in messages:
         key, text = f"stored.{each['seq']}", content_text(each.get("content"))
+        pictures = content_pictures(each.get("content"))
         match each["role"]:
             case "user" if each.get("note"):
                 view = _added(view, Block(key=key, kind=BlockKind.NOTICE, text=text))
             case "user" if view.block(f"{each.get('turn')}.user") is None and each.get("turn"):
-                view = with_message(view, str(each["turn"]), text)
+                view = with_message(view, str(each["turn"]), text, pictures)
             case "user":
-                view = _added(view, Block(key=key, kind=BlockKind.USER, text=text))
+                view = _added(view, Block(key=key, kind=BlockKind.USER, text=text, pictures=pictures))
             case "assistant":
                 view = _added(view, Block(key=key, kind=BlockKind.ANSWER, text=text)) if text else view
                 view = _with_calls(view, each)
@@ -171,8 +175,13 @@ def content_text(content: object) -> str:
     return "\n".join(filter(None, map(_part_text, content)))
 
 
+def content_pictures(content: object) -> tuple[str, ...]:
+    """Return the names of a message's pictures in the media store."""
+    return tuple(filter(None, map(named_by, content))) if isinstance(content, list) else ()
+
+
 def _part_text(part: Any) -> str:
-    if not isinstance(part, dict):
+    if not isinstance(part, dict) or named_by(part):
         return ""
     kind = str(part.get("type") or "")
     return str(part.get("text") or "") if "text" in kind else f"[{kind.replace('_url', '') or 'file'}]"

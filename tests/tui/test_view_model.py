@@ -150,3 +150,14 @@ def test_message_and_transcript_are_shown_once() -> None:
 def test_unknown_event_changes_nothing() -> None:
     view = ChatView(session="s")
     assert reduce(view, "someday.new", {}) is view
+
+
+def test_stored_message_names_its_pictures() -> None:
+    name = "0" * 64 + ".png"
+    parts = [
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": f"hermes-media:{name}"}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+    ]
+    view = with_transcript(ChatView(session="s"), [{"seq": 1, "turn": "t", "role": "user", "content": parts}])
+    assert (view.blocks[0].text, view.blocks[0].pictures) == ("look\n[image]", (name,))

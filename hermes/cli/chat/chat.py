@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import one_line, print_json, print_text, printable
@@ -61,8 +62,13 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "-z",
         "--oneshot",
+        nargs="?",
+        const="-",
         metavar="QUESTION",
-        help="ask one question and print only the answer; piped input is appended; - reads the question from stdin",
+        help="ask one question and print only the answer; piped input is appended; alone or with -, stdin has it",
+    )
+    parser.add_argument(
+        "--image", action="append", default=[], metavar="FILE", help="send a picture with the question; repeatable"
     )
     parser.add_argument("--timeout", type=seconds, metavar="S", help="stop a single question after S seconds")
     parser.add_argument(
@@ -82,7 +88,11 @@ class DaemonConnection:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    for option, given in (("--json", args.json), ("--timeout", args.timeout is not None)):
+    for option, given in (
+        ("--json", args.json),
+        ("--image", args.image),
+        ("--timeout", args.timeout is not None),
+    ):
         if given and args.oneshot is None:
             args.usage_error(f"{option} needs -z")
     if args.oneshot is None and not args.plain:
@@ -239,10 +249,12 @@ def _follow(
     from hermes.cli.chat.turn_question import WaitingError, details
     from hermes.cli.chat.view import AnswerView
     from hermes.cli.next_boot import across_restarts
+    from hermes.tui.chat.picture_files import input_of
 
     question, turn = asked
     key = secrets.token_hex(16)
-    begin = partial(conversation.watch, turn) if turn else partial(conversation.ask, question, key)
+    asked_with = input_of(question, tuple(map(Path, args.image)))
+    begin = partial(conversation.watch, turn) if turn else partial(conversation.ask, asked_with, key)
     lines, allowed = AnswerView(streams=_streams(args)), None
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     conversation.begin()

@@ -85,8 +85,8 @@ class Conversation:
         self.turn, self.end, self.notice, self._last_id = "", {}, "", ""
         self.is_away = False
 
-    def ask(self, text: str, key: str) -> Generator[None]:
-        """Send a message and follow its turn. With the same idempotency key it is stored once."""
+    def ask(self, text: Any, key: str) -> Generator[None]:
+        """Send a message, a text or a list of messages, and follow its turn. With the same key it is stored once."""
         if "\0" in text:
             raise HermesError("the message contains a NUL character")
         try:

@@ -27,10 +27,12 @@ _SPEAKERS = {"user": "you", "assistant": "hermes"}
 
 def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
     """Return the lines of the greeting."""
+    from hermes.tui.view_model import content_text
+
     session = view["session"]
     lines = []
     for message in view["transcript"]:
-        role, content = str(message["role"]), str(message["content"] or "")
+        role, content = str(message["role"]), content_text(message["content"])
         if role in _SPEAKERS and (content or role == "user"):  # tool results are left to `hermes show`
             speaker = "note" if message.get("note") else _SPEAKERS[role]
             lines.append(shortened(f"{speaker}: {content}"))

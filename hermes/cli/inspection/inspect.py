@@ -159,7 +159,9 @@ def _print_session(view: Mapping[str, Any]) -> None:
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    lines = printable(str(message["content"] or "")).splitlines()
+    from hermes.tui.view_model import content_text
+
+    lines = printable(content_text(message["content"])).splitlines()
     for call in message.get("tool_calls") or ():
         function = call.get("function", {})
         lines.append(shortened(f"-> {function.get('name')} {function.get('arguments')}"))

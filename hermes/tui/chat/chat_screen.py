@@ -18,6 +18,7 @@ from hermes.domain.errors import HermesError
 from hermes.tui.chat import completion
 from hermes.tui.chat.external_editor import edited
 from hermes.tui.chat.figures import LinkState
+from hermes.tui.chat.picture_files import named_in
 from hermes.tui.chat.slash_commands import SlashCommands
 from hermes.tui.view_model import ChatView
 from hermes.tui.widgets.dialogs import ChoiceScreen, HelpScreen, SessionPicker
@@ -110,11 +111,11 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="main"):
-                yield TranscriptView()
+                yield TranscriptView(self._options.data_dir / "media")
                 yield PendingLines(markup=False)
                 yield QuestionMenu()
                 yield ActivityLine()
-                yield InputArea(self._history, self._known_sessions, self._directory)
+                yield InputArea(self._history, self._known_sessions, self.directory)
             yield SideBar()
         yield FigureLine(markup=False)
 
@@ -229,7 +230,7 @@ class ChatScreen(Screen[None]):
     def _input(self) -> InputArea:
         return self.query_one(InputArea)
 
-    def _directory(self) -> Path:
+    def directory(self) -> Path:
         return Path(self._link.workdir or self._options.ask_directory or Path.home())
 
     async def _known_sessions(self) -> Sequence[Mapping[str, Any]]:
@@ -273,7 +274,8 @@ class ChatScreen(Screen[None]):
             await self._commands.run(said)
         else:
             self.app.said = True
-            self._link.send(text.strip("\n"))
+            pictures = await asyncio.to_thread(named_in, text, self.directory())
+            self._link.send(text.strip("\n"), pictures)
 
     async def _load_commands(self) -> None:
         with suppress(HermesError):  # the next connection loads them

@@ -34,5 +34,6 @@ LOCAL_COMMANDS: Final = (
         "help": "Copy the last answer, or a code block of it: /copy code 1",
         "choices": ["code"],
     },
+    {"name": "image", "aliases": [], "help": "Send a picture: /image PATH [text]", "choices": []},
     {"name": "keys", "aliases": [], "help": "Show keys and commands", "choices": []},
 )

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from hermes.domain.errors import HermesError
 from hermes.domain.ids import RUN, SessionId, TurnId, TurnToken
 from hermes.domain.values import replace
 from hermes.tui.chat.figures import Figures, LinkState, Reply, with_session
+from hermes.tui.chat.picture_files import PictureError, input_of
 from hermes.tui.view_model import (
     ChatView,
     Delivery,
@@ -274,7 +276,8 @@ class SessionLink:
                     await asyncio.sleep(_FIRST_PAUSE_S)
                     await self._online.wait()
         finally:
-            self._tasks.pop(run, None)
+            if self._tasks.get(run) is asyncio.current_task():  # else it is followed again
+                self._tasks.pop(run)
         await self.refresh()
 
     async def _take_of_run(self, name: str, fields: Mapping[str, Any]) -> None:
@@ -310,10 +313,11 @@ class SessionLink:
 
     # ------------------------------------------------------------ messages
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, pictures: tuple[Path, ...] = ()) -> None:
         """Send a message, now or when a daemon is back."""
         state = Delivery.SENDING if self._online.is_set() else Delivery.KEPT
-        message = PendingMessage(key=secrets.token_hex(16), text=text, state=state)
+        paths = tuple(map(str, pictures))
+        message = PendingMessage(key=secrets.token_hex(16), text=text, state=state, pictures=paths)
         self._update(with_pending(self.view, message))
         self._outgoing.put_nowait(message)
 
@@ -327,11 +331,13 @@ class SessionLink:
             self._update(with_pending(self.view, replace(message, state=Delivery.SENDING)))
             try:
                 await self._send_workdir()
-                body = {"input": message.text, "session_id": self.view.session}
+                pictures = tuple(map(Path, message.pictures))
+                given = await asyncio.to_thread(input_of, message.text, pictures)
+                body = {"input": given, "session_id": self.view.session}
                 headers = {"Idempotency-Key": message.key}
                 stored = await self._daemon.call("POST", "/v1/runs", json=body, headers=headers)
             except HermesError as error:
-                if _status(error) not in (None, *_BUSY):
+                if isinstance(error, PictureError) or _status(error) not in (None, *_BUSY):
                     self._refuse(message, str(error))
                     return
                 self._update(with_pending(self.view, replace(message, state=Delivery.KEPT)))
@@ -357,13 +363,13 @@ class SessionLink:
         turn, handling = str(body["turn_id"]), str(body.get("handling") or "")
         view = self.view
         if handling == "answer":
-            view = with_message(without_pending(view, message.key), message.key, message.text)
+            view = with_message(without_pending(view, message.key), message.key, message.text, message.pictures)
         elif view.block(f"{turn}.user") is not None:  # its events came first
             view = without_pending(view, message.key)
         elif handling in _HANDLED:
             view = with_pending(view, replace(message, state=_HANDLED[handling], turn=turn))
         else:
-            view = with_message(without_pending(view, message.key), turn, message.text)
+            view = with_message(without_pending(view, message.key), turn, message.text, message.pictures)
             view = replace(view, turn=turn)
         if notice := str(body.get("notice") or ""):
             view = with_notice(view, notice)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 from typing import TYPE_CHECKING
 
 from hermes.domain.errors import HermesError
 from hermes.tui.chat.clipboard import code_of, last_answer
 from hermes.tui.chat.keys import LOCAL_COMMANDS
+from hermes.tui.chat.picture_files import picture_at
 from hermes.tui.widgets.dialogs import ChoiceScreen
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ class SlashCommands:
                 await screen.app.choose_theme(name)
             case "copy", what:
                 self._copy(what)
+            case "image", what:
+                await self._send_picture(what)
             case (("sessions" | "resume"), ""):
                 await screen.action_sessions()
             case _:
@@ -65,6 +70,20 @@ class SlashCommands:
         chosen = await self._screen.app.push_screen_wait(picker)
         if chosen is not None:
             await self._ask_daemon(f"{command} {chosen}")
+
+    async def _send_picture(self, what: str) -> None:
+        """Send a picture with a text. A path with spaces is in quotes."""
+        try:
+            name, *words = shlex.split(what)
+        except ValueError:  # nothing, or an open quote
+            self._link.notice("/image PATH [text] sends a picture; a path with spaces is in quotes.")
+            return
+        path = await asyncio.to_thread(picture_at, name, self._screen.directory())
+        if path is None:
+            self._link.notice(f"{name} is not a picture (PNG, JPEG, WebP or GIF) in {self._screen.directory()}.")
+            return
+        self._screen.app.said = True
+        self._link.send(" ".join(words), (path,))
 
     def _copy(self, what: str) -> None:
         """Copy the last answer, or one of its code blocks."""

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.widgets import Markdown, Static
 
 from hermes.tui.view_model import Block, BlockKind
+from hermes.tui.widgets.picture import Picture
 from hermes.tui.widgets.plain_text import (
     coloured_diff,
     duration,
@@ -22,6 +23,8 @@ from hermes.tui.widgets.plain_text import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from markdown_it import MarkdownIt
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -34,21 +37,31 @@ _LINES: Final = 400  # of an unfolded result
 _MESSAGE_LINES: Final = 40  # of a long message
 
 
-class MessageBlock(Static):
-    """Message of the person. A long paste shows its beginning."""
+class MessageBlock(Vertical):
+    """Message of the person, with its pictures. A long paste shows its beginning."""
 
     DEFAULT_CSS = """
     MessageBlock {
-        margin: 1 0 0 0; padding: 0 1; background: $surface; border-left: outer $primary; color: $foreground;
+        margin: 1 0 0 0; padding: 0 1; height: auto; background: $surface; border-left: outer $primary;
+        color: $foreground;
     }
     """
 
-    def __init__(self, block: Block) -> None:
-        text, more = first_lines(printable(block.text), _MESSAGE_LINES)
+    def __init__(self, block: Block, media: Path) -> None:
+        """`media`: directory of the media store."""
+        super().__init__()
+        self._block = block
+        self._media = media
+
+    def compose(self) -> ComposeResult:
+        text, more = first_lines(printable(self._block.text), _MESSAGE_LINES)
         shown = Text(text)
         if more:
             shown.append(f"\n… {more:,} more lines", "dim")
-        super().__init__(shown, markup=False)
+        if text:
+            yield Static(shown, markup=False)
+        for name in self._block.pictures:
+            yield Picture(self._media / name)  # an absolute path stays as it is
 
     async def show(self, block: Block) -> None:
         """A message does not change."""
@@ -205,14 +218,15 @@ class ToolBlock(Vertical, can_focus=True):
 
 
 _WIDGETS: Final = {
-    BlockKind.USER: MessageBlock,
     BlockKind.ANSWER: AnswerBlock,
     BlockKind.TOOL: ToolBlock,
     BlockKind.NOTICE: NoticeBlock,
 }
 
 
-def widget_of(block: Block) -> Widget:
+def widget_of(block: Block, media: Path) -> Widget:
     """Return the widget of a block."""
+    if block.kind is BlockKind.USER:
+        return MessageBlock(block, media)
     made: Widget = _WIDGETS[block.kind](block)
     return made

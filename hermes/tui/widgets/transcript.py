@@ -12,6 +12,7 @@ from hermes.tui.widgets.blocks import AnswerBlock, MessageBlock, NoticeBlock, To
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual.widget import Widget
 
@@ -31,8 +32,10 @@ class TranscriptView(VerticalScroll, can_focus=False):
     class EarlierWanted(Message):
         """The person is at the top, and all loaded blocks are shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, media: Path) -> None:
+        """`media`: directory of the media store, with pictures of stored messages."""
         super().__init__(id="transcript")
+        self._media = media
         self._given: Sequence[Block] = ()
         self._shown: dict[str, Block] = {}
         self._widgets: dict[str, Widget] = {}
@@ -88,7 +91,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
             return
         order = [each.key for each in blocks]
         for block in new:
-            self._widgets[block.key] = widget_of(block)
+            self._widgets[block.key] = widget_of(block, self._media)
             self._shown[block.key] = block
         added = {block.key for block in new}
         run: list[Widget] = []
