@@ -41,7 +41,6 @@ def test_no_guess_ends_or_destroys_something(word: str, capsys: pytest.CaptureFi
         (["kanban"], "does not have this"),
         (["monitor"], "`hermes top`"),
         (["settings"], "`hermes config set KEY VALUE`"),
-        (["search", "x"], "`hermes sessions search TEXT`"),
         (["sesions"], "did you mean sessions?"),
         (["statsu"], "did you mean status?"),
         (["moniter"], "`hermes top`"),
