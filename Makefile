@@ -135,7 +135,8 @@ processes: venv  ## run 20 background processes while the daemon is killed and r
 	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
 
 crash: venv  ## kill the real daemon 200 times (kill -9) at random moments under load
-	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
+	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 HERMES_TEST_ALL_STEPS=1 $(BIN)/pytest -q tests/crash \
+		tests/integration/test_review.py -p no:cacheprovider --timeout 3600
 
 FAULTS := clock damage disk io limits replies signals
 faults: venv  ## fail or kill at every write and sync, noise in the store, signals; takes about five minutes

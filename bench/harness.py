@@ -74,6 +74,7 @@ def environ(home: Path, model: str = "") -> dict[str, str]:
         "HERMES_HOME": str(home),
         "HERMES_API_PORT": "0",
         "HERMES_AUXILIARY_TITLE": "none",  # one model call a turn
+        "HERMES_AUXILIARY_REVIEW": "none",
         "HERMES_LOG_LEVEL": "WARNING",
         "HERMES_TERMINAL_CWD": str(home.parent),
     }

@@ -59,6 +59,7 @@ def _daemon(folder: Path, model: str, *wrapper: str) -> Iterator[tuple[str, str,
         "HERMES_HOME": str(folder / "h"),
         "HERMES_API_PORT": "0",
         "HERMES_AUXILIARY_TITLE": "none",  # one model call a turn
+        "HERMES_AUXILIARY_REVIEW": "none",
         "HERMES_MODEL_PROVIDER": "openai",
         "HERMES_MODEL_BASE_URL": f"{model}/v1",
         "HERMES_MODEL_NAME": "bench",

@@ -130,7 +130,7 @@ class ToolStep:
         context = ToolContext(
             session=job.session,
             turn=job.turn,
-            call=f"{job.turn[:8]}_{_UNSAFE.sub('_', job.call)}",
+            call=f"{job.turn[:8]}_{job.replies}_{_UNSAFE.sub('_', job.call)}",
             platform=job.platform,
             folder=folder,
             media=self._folders.media(job.media_scope),
@@ -139,6 +139,7 @@ class ToolStep:
             role=job.role,
             by=job.by,
             only=job.only,
+            purpose=job.purpose,
             scope=job.scope,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)

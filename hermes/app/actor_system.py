@@ -244,8 +244,10 @@ class ActorSystem:
             self.child_sessions.take_up()
 
     def hold(self, *, boot_loop: bool) -> None:
-        """In a boot loop, interrupted turns wait for a message, whatever is configured."""
-        self._boot_loop = boot_loop
+        """In a boot loop, interrupted turns wait for a message, and child sessions for its end."""
+        was_loop, self._boot_loop = self._boot_loop, boot_loop
+        if was_loop and not boot_loop:
+            self.child_sessions.take_up()
         self._configure_directory()
 
     @property

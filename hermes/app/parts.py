@@ -16,10 +16,12 @@ from hermes.actors.process.process_services import HostThreads
 from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
-from hermes.app.factories.agent import AgentParts, folders_of, make_agent, memory_settings
+from hermes.app.factories.agent import AgentParts, folders_of, make_agent
+from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
+from hermes.app.factories.review import register_reviews
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.app.factories.skills import make_skills
 from hermes.app.foundation import Foundation
@@ -108,6 +110,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         skills=skills,
     )
     stack.push_async_callback(agent.runner.close)
+    register_reviews(system, agent, skills)
     retention = _retention(system)
     titles = _titles(system, agent)
     hub.also_note(titles.note)
@@ -244,6 +247,7 @@ def _commands(
         prompt_files=TrustedPromptFiles(base.config, base.home, folders),
         skills=skills,
         stored=stored,
+        memories=agent.memories,
     )
 
 

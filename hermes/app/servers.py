@@ -66,6 +66,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         chat_services=system.chat,
         workdirs=workdirs,
         skills=parts.skills,
+        memories=parts.agent.memories,
         login_code=None if logins is None else logins.create_code,
     )
     await admin.start()

@@ -8,13 +8,14 @@ from hermes.actors.process.process_services import ProcessSettings
 from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.actors.reset.reset_scheduler import EVERY_S
 from hermes.app.actor_system import SystemSettings
+from hermes.app.factories.models import review_model
 from hermes.config.reset_override import CHAT_TYPES, ResetOverride, parse_override
 from hermes.config.settings import Config, SessionResetConfig
 from hermes.config.time_zone import find_zone
 from hermes.domain.cause.cause import HoldCause
 from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
-from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.session.protocol import ReviewTerms, TurnLimits
 from hermes.domain.turn.submission import Busy
 from hermes.domain.values import replace
 from hermes.services.processes import staleness_of
@@ -41,6 +42,7 @@ def directory_settings(config: Config, *, take_up: bool) -> DirectorySettings:
         limits=TurnLimits(
             max_queue=config.sessions.max_queue,
             max_replies=config.agent.max_turns,
+            review=review_terms(config),
             busy=Busy(config.agent.busy_input_mode),
             admins=frozenset(
                 (name, user) for name, settings in config.platforms().items() for user in settings.admins
@@ -52,6 +54,12 @@ def directory_settings(config: Config, *, take_up: bool) -> DirectorySettings:
         hold=HoldCause.CONFIGURED if config.resume.when == "next_message" else HoldCause.NONE,
         resume_per_s=_RESUME_PER_S,
     )
+
+
+def review_terms(config: Config) -> ReviewTerms:
+    if review_model(config) is None:
+        return ReviewTerms()
+    return ReviewTerms(turns=config.memory.nudge_interval, calls=config.skills.creation_nudge_interval)
 
 
 def process_settings(config: Config) -> ProcessSettings:

@@ -62,6 +62,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.model": ("model",),
     "commands.trust": ("trust",),
     "skills.skill_commands": ("skills",),
+    "memory.memory_commands": ("memory",),
 }
 
 

@@ -73,7 +73,9 @@ class DaemonRecords:
         self._client = client
 
     def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._client.get("/api/sessions", limit=limit, after=after)["sessions"]
+        found: list[dict[str, Any]] = self._client.get("/api/sessions", limit=limit, after=after, children=1)[
+            "sessions"
+        ]
         return found
 
     def waiting(self) -> list[str]:

@@ -161,3 +161,4 @@ class AuxiliaryConfig:
     vision: str = setting("", complaint=_choice_complaint, live=True)
     approval: str = setting("", complaint=_choice_complaint, live=True)
     search: str = setting("", complaint=_choice_complaint, live=True)
+    review: str = setting("", complaint=_choice_complaint, live=True)

@@ -142,6 +142,10 @@ class MemoryConfig:
     memory_char_limit: int = setting(2200, least=100, most=100_000, live=True)
     user_char_limit: int = setting(1375, least=100, most=100_000, live=True)
     nudge_interval: int = setting(10, least=0, most=10_000, live=True)
+    memory_notifications: bool = setting(True, live=True)
+    review_max_steps: int = setting(8, least=1, most=100, live=True)
+    review_max_tokens: int = setting(100_000, least=0, most=100_000_000, live=True)
+    review_max_usd: float = setting(0.0, least=0, most=1_000, live=True)
     write_approval: bool = setting(False, live=True)
     owner_accounts: tuple[str, ...] = setting((), complaint=_account_complaint, live=True)
 
@@ -211,6 +215,7 @@ class CompressionConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillsConfig:
     index_max_chars: int = setting(8000, least=500, most=100_000)
+    creation_nudge_interval: int = setting(10, least=0, most=10_000, live=True)
     write_approval: bool = setting(False)
     trusted_sources: tuple[str, ...] = setting(())
     rollback: bool = setting(True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from hermes.domain.change import ChangeAuthor
+from hermes.domain.child.child import Purpose
 from hermes.domain.errors import HermesError
 from hermes.domain.memory.edit import MemoryEdit, numbered, read_edit
 from hermes.domain.memory.scope import MemoryTarget
+from hermes.domain.turn.tool_call import Effect
 from hermes.ports.memory import ChangeOrigin, Memories, MemoryOutcome
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 
@@ -18,7 +20,7 @@ _TARGETS = "memory: your notes about work, environment and conventions; user: wh
 
 
 def memory_tool(memories: Memories) -> Tool:
-    @tool("memory")
+    @tool("memory", effect=Effect.PURE)  # its id makes a repeated call one change
     async def memory(
         context: ToolContext,
         *,
@@ -43,7 +45,7 @@ def memory_tool(memories: Memories) -> Tool:
         if operations and any(given.values()):
             raise ToolError("Give either action or operations. Nothing was stored.")
         origin = ChangeOrigin(
-            author=ChangeAuthor.AGENT,
+            author=ChangeAuthor.REVIEW if context.purpose is Purpose.REVIEW else ChangeAuthor.AGENT,
             operation=f"{context.turn}:{context.call}",
             by=context.by,
             session=context.session,

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from hermes.domain.access.role import Role
 from hermes.domain.change import ChangeAction, ChangeAuthor
+from hermes.domain.child.child import Purpose
 from hermes.domain.errors import HermesError
 from hermes.domain.skill.skill import MAX_CONTENT
 from hermes.domain.skill.skill_version import SkillOrigin
@@ -24,7 +25,6 @@ from hermes.tools.files.replacement import replace_file
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 
 _VIEWED = "skills.json"
-_REVIEW = "review"  # platform of background reviews
 _MAX_LISTED = 200
 
 ToolsOf = Callable[[str, Role], Collection[str]]  # names of tools and toolsets on a platform for a role
@@ -60,7 +60,7 @@ def skill_tools(library: SkillLibrary, writer: SkillWriter, tools_of: ToolsOf) -
         tools = tools_of(context.platform, context.role)
         try:
             loaded, text = await asyncio.to_thread(_viewed, library, context, tools, name, path)
-            if not path and context.platform != _REVIEW:
+            if not path and context.purpose is not Purpose.REVIEW:
                 await writer.note_loaded(loaded.stored.name, loaded.digest, _origin(context))
         except (HermesError, OSError) as error:
             raise ToolError(f"{name[:80]}: {error}") from error
@@ -70,7 +70,7 @@ def skill_tools(library: SkillLibrary, writer: SkillWriter, tools_of: ToolsOf) -
 
 
 def _manage_tool(writer: SkillWriter) -> Tool:
-    @tool("skills")
+    @tool("skills", effect=Effect.PURE)  # its id makes a repeated call one change
     async def skill_manage(
         context: ToolContext,
         *,
@@ -126,8 +126,8 @@ async def _managed(writer: SkillWriter, context: ToolContext, wish: SkillWish) -
 
 def _origin(context: ToolContext) -> SkillOrigin:
     return SkillOrigin(
-        author=ChangeAuthor.REVIEW if context.platform == _REVIEW else ChangeAuthor.AGENT,
-        operation=context.call,
+        author=ChangeAuthor.REVIEW if context.purpose is Purpose.REVIEW else ChangeAuthor.AGENT,
+        operation=f"{context.turn}:{context.call}",
         by=context.by,
         session=context.session,
         turn=context.turn,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hermes.domain.access.role import Role
+from hermes.domain.child.child import Purpose
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.memory.scope import MemoryScope
@@ -32,7 +33,7 @@ class ToolError(HermesError):
 class ToolContext:
     session: SessionId
     turn: TurnId
-    call: str  # the model's id of this call, unique in its turn
+    call: str  # id of this call, unique in its turn
     platform: str
     folder: Path  # private to this conversation: shell state, long outputs, todo list
     media: Path | None = None  # files received in this conversation; None: it is not in a chat
@@ -41,6 +42,7 @@ class ToolContext:
     permitted: frozenset[str] = frozenset()  # approved rules, for this call or as standing grants
     by: str = ""  # that person as platform and user; empty: several people
     only: tuple[str, ...] | None = None  # names of the only tools of a child session; None: no such limit
+    purpose: Purpose | None = None  # of a child session
     scope: MemoryScope | None = None  # whose memory the turn uses; None: no one's
     progress: Callable[[str], None] = lambda _: None  # shows progress to the person; call it on the event loop only
 

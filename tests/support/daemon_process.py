@@ -45,6 +45,7 @@ class DaemonProcess:
             "HERMES_SANDBOX_MODE": "off",  # effects are looked for outside; tests of the sandbox turn it on
             "HERMES_MODEL_PATIENCE_S": "0",  # a model that is down fails the turn within seconds
             "HERMES_AUXILIARY_TITLE": "none",  # model calls that no test expects
+            "HERMES_AUXILIARY_REVIEW": "none",
             **(environ or {}),
         }
         self._log = self.home.parent / "daemon.stderr"

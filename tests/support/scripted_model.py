@@ -40,6 +40,10 @@ class ScriptedModel(ThreadedServer):
     def requests(self) -> list[dict[str, Any]]:
         return self.server.requests
 
+    def in_loop(self, work: Callable[[], object]) -> None:
+        """Run something in the loop of the server, such as opening the gate of a reply that is held."""
+        self._in_loop(work)
+
     async def _serve(self) -> None:
         self.server.handler = lambda body, number: self.on_request(body) or self._by_rule(body)
         async with self.server:

@@ -121,6 +121,8 @@ def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, gran
         role=role,
         by=turn.by if turn is not None and not turn.several else "",
         only=only_tools(session.assignment),
+        replies=turn.replies if turn is not None else 0,
+        purpose=session.assignment.purpose if session.assignment is not None else None,
         scope=scope_in(session, role, turn.by) if turn is not None else None,
     )
 

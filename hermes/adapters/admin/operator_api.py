@@ -17,6 +17,7 @@ from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.live_api import LiveApi
+from hermes.adapters.admin.memory_api import MemoryApi
 from hermes.adapters.admin.outbox_api import OutboxApi
 from hermes.adapters.admin.skill_api import SkillApi
 from hermes.adapters.http import parameter, presentation
@@ -73,11 +74,13 @@ class OperatorApi:
         dashboard: DashboardApi | None = None,
         *,
         skills: SkillApi | None = None,
+        memory: MemoryApi | None = None,
     ) -> None:
         self._service = service
         self._dashboard = dashboard
         self._keys = keys
         self._skills = skills
+        self._memory = memory
         self._chat = chat
 
     def routes(self) -> list[web.RouteDef]:
@@ -119,6 +122,7 @@ class OperatorApi:
             *LiveApi(self._service).table(),
             *self._keys.table(),
             *(self._skills.table() if self._skills is not None else ()),
+            *(self._memory.table() if self._memory is not None else ()),
             *(self._dashboard.table() if self._dashboard is not None else ()),
             *(self._chat.table() if self._chat is not None else ()),
         ]

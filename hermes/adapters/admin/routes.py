@@ -9,6 +9,7 @@ from aiohttp import web
 from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
+from hermes.adapters.admin.memory_api import MemoryApi
 from hermes.adapters.admin.operator_api import OperatorApi
 from hermes.adapters.admin.skill_api import SkillApi
 from hermes.adapters.chat.services import ChatServices
@@ -17,6 +18,7 @@ from hermes.adapters.openai_api.routes import api_routes
 from hermes.config.trust import WorkingDirectories
 from hermes.services.keys import KeyService
 from hermes.services.learning.skill_service import SkillService
+from hermes.services.memory.memory_service import MemoryService
 
 
 def admin_routes(
@@ -27,6 +29,7 @@ def admin_routes(
     workdirs: WorkingDirectories | None,
     login_code: Callable[[], str] | None,
     skills: SkillService | None,
+    memories: MemoryService | None,
 ) -> list[web.RouteDef]:
     chat = None if chat_services is None else ChatApi(service, chat_services, workdirs)
     own = OperatorApi(
@@ -35,5 +38,6 @@ def admin_routes(
         chat,
         DashboardApi(service, login_code),
         skills=None if skills is None else SkillApi(service, skills),
+        memory=None if memories is None else MemoryApi(service, memories),
     )
     return [*own.routes(), *api_routes(service)]

@@ -28,6 +28,7 @@ from hermes.domain.errors import AlreadyRunningError, HomeError
 from hermes.domain.values import replace
 from hermes.services.keys import KeyService
 from hermes.services.learning.skill_service import SkillService
+from hermes.services.memory.memory_service import MemoryService
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -56,6 +57,7 @@ class AdminServer:
         workdirs: WorkingDirectories | None = None,
         login_code: Callable[[], str] | None = None,
         skills: SkillService | None = None,
+        memories: MemoryService | None = None,
     ) -> None:
         self._path = socket_path
         self._service = replace(service, lifetime=Lifetime(), platform="cli")
@@ -64,6 +66,7 @@ class AdminServer:
         self._workdirs = workdirs
         self._login_code = login_code
         self._skills = skills
+        self._memories = memories
         self._listener: Listener | None = None
 
     async def start(self) -> None:
@@ -95,6 +98,7 @@ class AdminServer:
             workdirs=self._workdirs,
             login_code=self._login_code,
             skills=self._skills,
+            memories=self._memories,
         )
 
     async def stop(self, grace_s: float) -> None:

@@ -25,16 +25,19 @@ from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
 from hermes.app.actor_system import ActorSystem
-from hermes.app.factories.models import choice_of, terms_of, title_model
+from hermes.app.factories.memory import memory_settings
+from hermes.app.factories.models import choice_of, review_model, terms_of, title_model
 from hermes.app.factories.provider_proxy import proxy_target
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.config.home import Home
 from hermes.config.settings import Config
+from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.session.state import Preferences
 from hermes.ports.processes import Processes
+from hermes.services.children.review_purpose import ReviewSettings
 from hermes.services.learning.skill_service import SkillService
-from hermes.services.memory.memory_service import MemoryService, MemorySettings
+from hermes.services.memory.memory_service import MemoryService
 from hermes.services.recall.search_summary import SearchSummary
 from hermes.services.side_completion import SideCompletion
 from hermes.system.clock import wall
@@ -103,15 +106,14 @@ def budgets(config: Config) -> tuple[Budget, Budget]:
     return Budget(**all_of_it), Budget(**guest)
 
 
-def memory_settings(config: Config) -> MemorySettings:
+def review_settings(config: Config) -> ReviewSettings:
     memory = config.memory
-    return MemorySettings(
-        memory_enabled=memory.memory_enabled,
-        user_profile_enabled=memory.user_profile_enabled,
-        memory_char_limit=memory.memory_char_limit,
-        user_char_limit=memory.user_char_limit,
-        write_approval=memory.write_approval,
-        owner_accounts=memory.owner_accounts,
+    return ReviewSettings(
+        model=review_model(config) or "",
+        max_steps=memory.review_max_steps,
+        max_tokens=memory.review_max_tokens,
+        max_usd=memory.review_max_usd,
+        notify=memory.memory_notifications,
     )
 
 
@@ -171,6 +173,8 @@ class AgentParts:
     side: SideCompletion
     target: Callable[[Config], ProxyTarget | None]
     memories: MemoryService
+    review: ReviewSettings
+    tool_names: Callable[[str, Role], Awaitable[tuple[str, ...]]]  # on a platform, for a role
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     search_model: str = ""  # summarises what session_search finds; empty: none does
@@ -205,6 +209,7 @@ class AgentParts:
         self.title_model = title_model(config)
         self.search_model = config.auxiliary.search
         self.memories.settings = memory_settings(config)
+        self.review = review_settings(config)
         self.aliases = alias_names(config)
         in_force = self.defaults.personality  # a change needs a restart
         self.defaults = dataclasses.replace(preferences(config), personality=in_force)
@@ -250,6 +255,10 @@ async def make_agent(
             tell=_from_thread(system.notices.announce),
         )
     )
+
+    async def tool_names(platform: str, role: Role) -> tuple[str, ...]:
+        return (await workshop()).toolbox.names(platform, role)
+
     budget, guest_budget = budgets(config)
     ledger = Ledger(budget=budget, guest_budget=guest_budget, clock=wall)
     ledger.load(await system.ports.journal.fetch(lambda reader: reader.tallies(ledger.today())))
@@ -288,6 +297,8 @@ async def make_agent(
         memories=memories,
         side=SideCompletion(agent=runner, count=system.sessions.count, clock=system.ports.clock),
         search_model=config.auxiliary.search,
+        review=review_settings(config),
+        tool_names=tool_names,
         aliases=alias_names(config),
         defaults=preferences(config),
     )

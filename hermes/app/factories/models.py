@@ -28,7 +28,8 @@ def make_models(config: Config, environ: Mapping[str, str]) -> ModelSet:
     chain = (_configured(model, environ), *(_fallback(text, model, environ) for text in model.fallbacks))
     models = ModelSet(chain, lambda choice: _chosen(choice, model, environ))
     side = config.auxiliary
-    for text in (side.summary, title_model(config) or "", side.vision, side.approval, *model.chat_models):
+    sides = (side.summary, title_model(config) or "", side.vision, review_model(config) or "", side.approval)
+    for text in (*sides, *model.chat_models):
         models.chain_for(choice_of(text, model))  # a missing key is reported now, not in a turn
     return models
 
@@ -37,6 +38,12 @@ def title_model(config: Config) -> str | None:
     """Return the model that makes titles; empty: the conversation's own; None: there are no titles."""
     title = config.auxiliary.title
     return None if title == NONE or not (title or config.model.is_remote) else title
+
+
+def review_model(config: Config) -> str | None:
+    """Return the model that reviews conversations; empty: the conversation's own; None: there are no reviews."""
+    review = config.auxiliary.review
+    return None if review == NONE or not (review or config.model.is_remote) else review
 
 
 def choice_of(text: str, model: ModelConfig) -> ModelChoice:

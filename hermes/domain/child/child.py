@@ -49,6 +49,7 @@ class Assignment:
     max_steps: int = 0  # model calls in a turn; 0: as configured for every turn
     max_tokens: int = 0  # for all of its work; 0: no limit
     max_usd: float = 0.0
+    memory: str = ""  # scope of the memory that it uses; empty: that of its person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

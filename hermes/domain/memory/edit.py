@@ -129,6 +129,8 @@ def _find(entries: Sequence[str], old_text: str, where: str) -> int:
     if not places:
         known = f" Entries:\n{numbered(entries)}" if entries else " There are no entries."
         raise memory_refusal(MemoryProblem.NO_MATCH, f"{where}no entry contains {_short(old_text)!r}.{known}")
+    if old_text in entries:  # the whole entry, although another one contains it
+        return entries.index(old_text)
     if len({entries[place] for place in places}) > 1:
         matching = numbered([entries[place] for place in places])
         raise memory_refusal(

@@ -95,6 +95,8 @@ def parse_scope(text: str) -> MemoryScope:
 
 def scope_in(session: Session, role: Role, by: str) -> MemoryScope | None:
     """Return the scope of a turn of that role and person in a session; None: the turn has no memory."""
+    if session.assignment is not None and session.assignment.memory:
+        return parse_scope(session.assignment.memory)
     if not _is_private(session):
         place = session.place
         return None if place is None else MemoryScope(kind=ScopeKind.CHAT, name=f"{place.platform}:{place.chat}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
-from hermes.domain.child.child import Assignment
+from hermes.domain.child.child import Assignment, Purpose
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.memory.scope import MemoryScope
 from hermes.domain.session.state import Preferences
@@ -99,6 +99,8 @@ class ToolJob:
     role: Role = Role.OWNER  # of the person whose turn this is
     by: str = ""  # the same person: platform and user; empty: messages of several people are in the turn
     only: tuple[str, ...] | None = None  # names of the only tools that may run; None: all that the person has
+    replies: int = 0  # of the model in this turn; providers may number the calls of each reply from 0
+    purpose: Purpose | None = None  # of a child session
     scope: MemoryScope | None = None  # as in ModelJob
 
 

@@ -13,7 +13,7 @@ from hermes.domain.values import dataclass
 class Effect(StrEnum):
     """Consequence of running a tool call again, if its outcome was not recorded."""
 
-    PURE = "pure"  # it only reads: run it again
+    PURE = "pure"  # it only reads, or its id makes a repeat harmless: run it again
     EFFECT = "effect"  # it may have changed something: never run it again by itself
 
 

@@ -6,30 +6,31 @@ cannot contain more than its budget allows (docs/decisions/0037-child-sessions.m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes.domain.access.role import Role
 from hermes.domain.child.child import Assignment, ChildDuty, Purpose
 from hermes.domain.child.excerpt import MAX_PAGE, excerpt
+from hermes.domain.child.review_summary import Learned, summary_of
 from hermes.domain.child.review_topic import TOOLS, ReviewTopic
 from hermes.domain.errors import UnknownSessionError
 from hermes.domain.events import Notice, TurnAnswered, TurnOutcome
-from hermes.domain.history.message_chain import text_and_calls
 from hermes.domain.ids import SessionId
+from hermes.domain.memory.scope import MemoryScope, parse_scope, scope_in
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
-from hermes.domain.read.views import TurnRecord
-from hermes.domain.records import ModelReplied, ToolFinished
 from hermes.domain.session.builder import encode
 from hermes.domain.session.state import Session
 from hermes.domain.text.fence import fenced
-from hermes.domain.turn.tool_call import CallOutcome
 from hermes.domain.values import dataclass
 from hermes.ports.children import ChildPlan, ChildPurpose
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.sessions import Sessions
+
+if TYPE_CHECKING:
+    from hermes.services.learning.skill_service import SkillService
+    from hermes.services.memory.memory_service import MemoryService
 
 Available = Callable[[str, Role], Awaitable[tuple[str, ...]]]  # names of the tools on a platform, for a role
 
@@ -74,6 +75,8 @@ class ReviewPurpose(ChildPurpose):
         settings: Callable[[], ReviewSettings],
         available: Available,
         marker: Callable[[], str],
+        memories: MemoryService,
+        skills: SkillService,
     ) -> None:
         self._sessions = sessions
         self._heads = heads
@@ -82,13 +85,17 @@ class ReviewPurpose(ChildPurpose):
         self._settings = settings
         self._available = available
         self._marker = marker
+        self._memories = memories
+        self._skills = skills
 
     async def plan(self, duty: ChildDuty) -> ChildPlan | None:
         """Return the review; None if the conversation was deleted or the person has none of the tools."""
         parent = await self._parent(duty)
-        names = await self._available(duty.source.platform, duty.source.standing)
-        topics = [topic for topic in ReviewTopic if topic in duty.topics and set(TOOLS[topic]) & set(names)]
-        if parent is None or not topics:
+        if parent is None:
+            return None
+        scope = self._memories.scope(scope_in(parent, duty.source.standing, duty.source.by))
+        topics = await self._topics(duty, scope)
+        if not topics:
             return None
         try:
             messages = await self._sessions.messages(parent.id, None, MAX_PAGE, exact=True)
@@ -108,6 +115,7 @@ class ReviewPurpose(ChildPurpose):
             max_steps=settings.max_steps,
             max_tokens=settings.max_tokens,
             max_usd=settings.max_usd,
+            memory=scope.text if scope is not None else "",
         )
         parts = (
             _OPENING,
@@ -117,11 +125,22 @@ class ReviewPurpose(ChildPurpose):
         )
         return ChildPlan(assignment=assignment, message=encode(role="user", content="\n\n".join(parts)))
 
+    async def _topics(self, duty: ChildDuty, scope: MemoryScope | None) -> list[ReviewTopic]:
+        """Return the topics that the person's tools and rights allow."""
+        role = duty.source.standing
+        allowed = {ReviewTopic.MEMORY: scope is not None, ReviewTopic.SKILLS: role.approves}
+        names = await self._available(duty.source.platform, role)
+        return [
+            topic
+            for topic in ReviewTopic
+            if topic in duty.topics and allowed[topic] and set(TOOLS[topic]) & set(names)
+        ]
+
     async def report(self, duty: ChildDuty, outcome: TurnOutcome) -> tuple[OutboxMessage, ...]:
         """Return the notice of what was changed, for the chat where the person wrote last."""
         if not self._settings().notify or not isinstance(outcome, TurnAnswered):
             return ()
-        text = summary_of(await self._sessions.records(duty.child, duty.first_turn))
+        text = summary_of(await self._learned(duty.child))
         parent = await self._parent(duty)
         if not text or parent is None:
             return ()
@@ -138,64 +157,18 @@ class ReviewPurpose(ChildPurpose):
         )
         return (notice,)
 
+    async def _learned(self, child: SessionId) -> Learned:
+        head = (await self._heads([child])).get(child)
+        if head is None or head.assignment is None:
+            return Learned()
+        memory = head.assignment.memory
+        written = await self._memories.written_by(parse_scope(memory), child) if memory else ()
+        waiting = await self._memories.proposals(parse_scope(memory)) if memory else ()
+        return Learned(
+            entries=written,
+            waiting=sum(each.session == child for each in waiting),
+            skills=await self._skills.written_by(child),
+        )
+
     async def _parent(self, duty: ChildDuty) -> Session | None:
         return None if duty.parent is None else (await self._heads([duty.parent])).get(duty.parent)
-
-
-# ---------------------------------------------------------------- what it changed, in one line
-
-_VERBS: Final = {
-    "add": "added",
-    "replace": "replaced",
-    "remove": "removed",
-    "create": "created",
-    "edit": "changed",
-    "patch": "changed",
-    "write_file": "changed",
-    "remove_file": "changed",
-    "delete": "deleted",
-}
-
-
-def summary_of(records: Sequence[TurnRecord]) -> str:
-    """Return the changes of a review in one line; empty if it changed nothing."""
-    done = {
-        each.record.call
-        for each in records
-        if isinstance(each.record, ToolFinished) and each.record.outcome is CallOutcome.OK
-    }
-    entries: dict[str, int] = {}
-    skills: dict[str, str] = {}
-    for name, arguments in _calls(records, done):
-        if name == "memory":
-            for verb in _memory_verbs(arguments):
-                entries[verb] = entries.get(verb, 0) + 1
-        elif name == "skill_manage" and (done_to := _VERBS.get(str(arguments.get("action")))):
-            skill = str(arguments.get("name", ""))[:80]
-            skills.setdefault(skill, done_to)
-    parts = [f"{count} {'entry' if count == 1 else 'entries'} {verb}" for verb, count in entries.items()]
-    memory = f"Memory updated: {', '.join(parts)}." if parts else ""
-    learned = " ".join(f"Skill {skill} {verb}." for skill, verb in skills.items())
-    return " ".join(filter(None, (memory, learned)))
-
-
-def _memory_verbs(arguments: dict[str, Any]) -> list[str]:
-    """Return what a call of the memory tool did, for each operation of a batch."""
-    batch = arguments.get("operations")
-    each = batch if isinstance(batch, list) else [arguments]
-    actions = (one.get("action") for one in each if isinstance(one, dict))
-    return [_VERBS[action] for action in actions if action in ("add", "replace", "remove")]
-
-
-def _calls(records: Sequence[TurnRecord], done: set[str]) -> list[tuple[str, dict[str, Any]]]:
-    replies = (each.record for each in records if isinstance(each.record, ModelReplied))
-    calls = (call for reply in replies for call in text_and_calls(reply.message)[1] if call.get("id") in done)
-    return [(call["function"]["name"], _arguments(call["function"].get("arguments"))) for call in calls]
-
-
-def _arguments(text: object) -> dict[str, Any]:
-    try:
-        found = json.loads(str(text))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

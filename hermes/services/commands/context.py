@@ -17,6 +17,7 @@ from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.commands.wording import Default
 from hermes.services.learning.skill_service import SkillService
+from hermes.services.memory.memory_service import MemoryService
 from hermes.tools.session_scope import Conversations
 
 
@@ -38,6 +39,7 @@ class CommandServices:
     prompt_files: PromptFiles | None = None
     skills: SkillService | None = None
     stored: Conversations | None = None  # for searches; limited by `Scope`
+    memories: MemoryService | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

@@ -292,6 +292,18 @@ COMMANDS: tuple[SlashCommand, ...] = (
         choices=("approve", "list", "remove"),
     ),
     SlashCommand(
+        name="memory",
+        needs=Role.USER,
+        group=CommandGroup.KNOW,
+        usage="[add|replace|remove|undo|log|diff|pending|approve|reject …]",
+        help="Show, edit and undo what Hermes remembers",
+        details="Without an argument it shows the notes of the agent (memory) and about you (user). Edit them with "
+        "add TEXT, replace N TEXT and remove N; user after the first word means the notes about you. undo takes the "
+        "last change back, undo N goes back to the notes after change N; log and diff N show changes. pending lists "
+        "changes by the agent that wait for approve N or reject N. In a shared chat it is about the chat's notes.",
+        choices=("add", "replace", "remove", "undo", "log", "diff", "pending", "approve", "reject"),
+    ),
+    SlashCommand(
         name="skills",
         needs=Role.USER,
         group=CommandGroup.KNOW,

@@ -27,6 +27,7 @@ from hermes.services.commands import (
     handoff,
     home,
     knowledge,
+    memory_command,
     recall_commands,
     skill_commands,
     trust,
@@ -37,6 +38,7 @@ from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.learning.skill_service import SkillService
+from hermes.services.memory.memory_service import MemoryService
 from hermes.tools.session_scope import Conversations
 
 _HANDLERS: Mapping[str, Handler] = {
@@ -51,6 +53,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **trust.HANDLERS,
     **skill_commands.HANDLERS,
     **recall_commands.HANDLERS,
+    **memory_command.HANDLERS,
 }
 
 
@@ -85,6 +88,7 @@ class CommandService:
         platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple,
         skills: SkillService | None = None,
         stored: Conversations | None = None,
+        memories: MemoryService | None = None,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -102,6 +106,7 @@ class CommandService:
             platforms=platforms,
             skills=skills,
             stored=stored,
+            memories=memories,
         )
 
     def personalities(self) -> Sequence[str]:

@@ -35,6 +35,8 @@ class SkillEditor(SkillWriter):
     async def write(self, wish: SkillWish, origin: SkillOrigin, expects: str) -> SkillWritten:
         await self._history.take_up_edits([wish.name])
         changes = await self._history.changes(wish.name)
+        if known := next((each for each in changes if each.operation == origin.operation), None):
+            return _written(known, waits=known.action is ChangeAction.PROPOSE)
         version = current(changes)
         there = version is not None and version.is_there
         if there != (wish.action is not ChangeAction.CREATE):

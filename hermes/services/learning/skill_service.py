@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
-from hermes.domain.change import ChangeAction, ChangeAuthor
+from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
 from hermes.domain.skill.curation import DAY_S, CurationTerms, age_of, is_archived_now, is_stale, overlaps
@@ -105,6 +105,13 @@ class SkillService:
         """Return a skill with its instructions. Raises SkillError."""
         return await asyncio.to_thread(lambda: self.library().load(name))
 
+    async def written_by(self, session: str) -> list[tuple[str, Change]]:
+        """Return the changes that a session made or proposed, by name."""
+        found = []
+        for name in await self.history.names():
+            found += [(name, each) for each in await self.history.changes(name) if each.session == session]
+        return found
+
     # ------------------------------------------------------------ upkeep
 
     async def run(self) -> None:
@@ -182,10 +189,7 @@ class SkillService:
             await self._tell(SessionId(run.session), f"skill-rollback:{name}:{made.number}", text)
 
 
-def _made(change: object, digest: str) -> bool:
-    from hermes.domain.change import Change  # noqa: PLC0415
-
-    assert isinstance(change, Change)
+def _made(change: Change, digest: str) -> bool:
     version = version_in(change)
     waits = change.action in (ChangeAction.PROPOSE, ChangeAction.REJECT)
     return version is not None and version.digest == digest and not waits

@@ -17,7 +17,8 @@ from typing import Final
 from loguru import logger
 
 from hermes.domain.change import Change, ChangeAction, ChangeAuthor
-from hermes.domain.errors import BadInputError, ChangeKnownError, HermesError, SequenceConflictError, StorageError
+from hermes.domain.child.review_summary import EntryCount
+from hermes.domain.errors import BadInputError, ChangeKnownError, SequenceConflictError, StorageError
 from hermes.domain.memory.edit import MemoryEdit, MemoryProblem, action_of, apply_edits, memory_refusal
 from hermes.domain.memory.note_file import admitted, entries_of, size_of, text_of
 from hermes.domain.memory.proposal import MAX_OPEN, MemoryProposal, open_after, payload_with
@@ -26,17 +27,14 @@ from hermes.domain.memory.reconcile import (
     StoredText,
     payload_of,
     reconcile,
-    scope_text,
-    stored_text,
-    text_after,
 )
-from hermes.domain.memory.scope import PREFIX, MemoryScope, MemoryTarget, parse_scope, resolved
+from hermes.domain.memory.scope import MemoryScope, MemoryTarget, resolved
 from hermes.domain.operations import AppendChange
-from hermes.domain.read.reader import Reader
 from hermes.domain.values import dataclass, replace
 from hermes.ports.given import Clock
 from hermes.ports.memory import ChangeOrigin, Memories, MemoryNotes, MemoryOutcome
 from hermes.ports.storage import Journal
+from hermes.services.memory.memory_log import MemoryLog
 from hermes.services.memory.note_files import NoteFiles
 from hermes.system.crash_point import reach
 
@@ -73,6 +71,7 @@ class MemoryService(Memories):
         self.settings = settings or MemorySettings()
         self.counts: Counter[str] = Counter()  # changes by author, and refusals
         self._journal = journal
+        self._log = MemoryLog(journal)
         self._directory = directory
         self._clock = clock
         self._files = files or NoteFiles()
@@ -97,12 +96,13 @@ class MemoryService(Memories):
     async def proposals(self, scope: MemoryScope) -> tuple[MemoryProposal, ...]:
         return open_after(await self._journal.fetch(lambda reader: reader.last_change(scope.proposals)))
 
-    async def scopes(self) -> list[MemoryScope]:
-        def found(reader: Reader) -> list[str]:
-            last = (reader.last_change(subject) for subject in reader.change_subjects(PREFIX))
-            return sorted({scope_text(change) for change in last if change is not None} - {""})
+    async def written_by(self, scope: MemoryScope, session: str) -> list[EntryCount]:
+        """Return what each change by a session did, of the last changes."""
+        subjects = [scope.subject(target) for target in self._targets(scope)]
+        return [count for subject in subjects for count in await self._log.written_by(subject, session)]
 
-        return [parse_scope(text) for text in await self._journal.fetch(found)]
+    async def scopes(self) -> list[MemoryScope]:
+        return await self._log.scopes()
 
     def path(self, scope: MemoryScope, target: MemoryTarget) -> Path:
         return self._directory / scope.folder / target.file_name
@@ -136,7 +136,7 @@ class MemoryService(Memories):
                 raise memory_refusal(
                     MemoryProblem.INVALID, f"there is no change before number {stored.number} to go back to"
                 )
-            text = await self._text_after(scope, target, wanted)
+            text = await self._log.text_after(scope.subject(target), wanted)
 
             def earlier(_: StoredText) -> str:
                 return text
@@ -160,7 +160,7 @@ class MemoryService(Memories):
     async def reject(self, scope: MemoryScope, number: int, origin: ChangeOrigin) -> MemoryProposal:
         async with self._locks[scope.folder]:
             chosen, rest, log_number = await self._chosen(scope, number)
-            await self._store(self._decision(scope, log_number, ChangeAction.REJECT, rest, origin))
+            await self._log.store(self._decision(scope, log_number, ChangeAction.REJECT, rest, origin))
         return chosen
 
     # ------------------------------------------------------------ one change
@@ -204,7 +204,7 @@ class MemoryService(Memories):
             named = replace(origin, operation=f"{operation}#{attempt + 1}" if attempt else operation)
             change = self._change(scope.subject(target), stored.number + 1, action, payload, named)
             try:
-                await self._store(change, *((also,) if also is not None else ()))
+                await self._log.store(change, *((also,) if also is not None else ()))
             except SequenceConflictError:  # another daemon wrote first
                 continue
             also = None
@@ -219,7 +219,7 @@ class MemoryService(Memories):
         """Make file and log equal, and return what they say."""
         subject, path = scope.subject(target), self.path(scope, target)
         for _ in range(_TRIES):
-            stored = await self._journal.fetch(lambda reader: _last_text(reader, subject))
+            stored = await self._log.last(subject)
             found = await asyncio.to_thread(self._files.find, path)
             match reconcile(stored, found):
                 case FileState.CURRENT:
@@ -238,7 +238,7 @@ class MemoryService(Memories):
         origin = ChangeOrigin(author=ChangeAuthor.FILE, operation=f"file:{number}:{digest}")
         payload = payload_of(scope.text, text)
         try:
-            await self._store(self._change(scope.subject(target), number, ChangeAction.EDIT, payload, origin))
+            await self._log.store(self._change(scope.subject(target), number, ChangeAction.EDIT, payload, origin))
         except (SequenceConflictError, ChangeKnownError):
             return  # another daemon recorded it
         self.counts[ChangeAuthor.FILE] += 1
@@ -280,7 +280,7 @@ class MemoryService(Memories):
             turn=origin.turn,
         )
         payload = payload_with((*waiting, proposal))
-        await self._store(self._change(scope.proposals, proposal.number, ChangeAction.PROPOSE, payload, origin))
+        await self._log.store(self._change(scope.proposals, proposal.number, ChangeAction.PROPOSE, payload, origin))
         return MemoryOutcome(notes=notes, proposal=proposal.number)
 
     async def _chosen(
@@ -339,15 +339,6 @@ class MemoryService(Memories):
             return None
         return MemoryOutcome(notes=await self._notes(scope, target), change=change.number, repeated=True)
 
-    async def _text_after(self, scope: MemoryScope, target: MemoryTarget, number: int) -> str:
-        if number == 0:
-            return ""
-        [change] = await self._journal.fetch(lambda reader: reader.changes(scope.subject(target), number - 1, 1))
-        text = text_after(change)
-        if text is None:
-            raise StorageError(f"change {number} is damaged")
-        return text
-
     def _change(
         self, subject: str, number: int, action: ChangeAction, payload: bytes, origin: ChangeOrigin
     ) -> AppendChange:
@@ -364,19 +355,3 @@ class MemoryService(Memories):
             turn=origin.turn,
         )
         return AppendChange(change=change)
-
-    async def _store(self, *changes: AppendChange) -> None:
-        stored: asyncio.Future[HermesError | None] = asyncio.get_running_loop().create_future()
-
-        def then(error: HermesError | None) -> None:
-            if not stored.done():
-                stored.set_result(error)
-
-        self._journal.commit(changes, then)
-        if error := await stored:
-            raise error
-
-
-def _last_text(reader: Reader, subject: str) -> StoredText:
-    last = reader.last_change(subject)
-    return stored_text(() if last is None else reader.changes(subject, max(last.number - 2, 0)))

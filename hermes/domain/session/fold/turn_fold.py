@@ -124,7 +124,7 @@ def marked_resume_pending(session: Session, record: MarkedResumePending) -> Sess
 
 
 def turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
-    """Interrupt the turn. Calls that only read run again."""
+    """Interrupt the turn. Calls whose repeat is harmless run again."""
     calls = tuple(
         replace(call, state=CallState.PROPOSED)
         if call.state is CallState.STARTED and call.effect is Effect.PURE
