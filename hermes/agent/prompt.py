@@ -56,6 +56,10 @@ GUIDANCE: Mapping[str, str] = {
         "clarify: ask if a request has two meanings that lead to different work and you cannot find out which one is "
         "meant; otherwise choose one and mention it."
     ),
+    "delegate_task": (
+        "delegate_task: for work that is independent or would fill your context. State goal and context completely: "
+        "a subagent knows nothing else."
+    ),
     "send_file": "send_file: if the person needs a file, send it instead of giving its path.",
     "memory": (
         "memory: save what will still matter in later conversations as soon as you learn it: preferences, "
@@ -75,6 +79,15 @@ _SURFACES: Mapping[str, str] = {
     Purpose.REVIEW: (
         "You work in the background, after a conversation, and no person reads what you write. Do not ask questions: "
         "decide, do it, and end with one short sentence."
+    ),
+    Purpose.DELEGATE: (
+        "You are a subagent: another agent gave you one task and reads only your last answer. Nobody answers "
+        "questions. Do the task with your tools, then answer with what you found or did, what failed, and the exact "
+        "names, paths and figures that matter. Keep it short."
+    ),
+    Purpose.BACKGROUND: (
+        "You work in the background for a person who does something else meanwhile. Do not ask questions: decide, do "
+        "it, and end with a short report, which the person gets."
     ),
     **{name: entry.hint for name, entry in PLATFORMS.items()},
 }

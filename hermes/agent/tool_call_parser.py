@@ -33,7 +33,7 @@ TERMINAL = "terminal"
 CUT_OFF = "{} was not run: your answer reached its length limit before this call was complete. Use smaller steps."
 _SAFE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_MAIN_ARGUMENTS = ("command", "path", "url", "query", "pattern", "question")  # shown first in a summary
+_MAIN_ARGUMENTS = ("command", "path", "url", "query", "pattern", "question", "goal")  # shown first in a summary
 
 
 def with_safe_ids(tool_calls: Sequence[Mapping[str, Any]], turn: str, replies: int) -> list[dict[str, Any]]:
@@ -113,6 +113,7 @@ def propose(tool_call: Mapping[str, Any], toolbox: Toolbox, context: ToolContext
         effect=proposal.effect,
         gate=proposal.gate,
         problem=proposal.problem,
+        delegates=proposal.delegates,
     )
     if proposal.gate.verdict is Verdict.ASK:
         call = _with_whole(replace(call, whole=_whole(name, proposal)), context)

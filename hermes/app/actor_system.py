@@ -49,6 +49,7 @@ from hermes.ports.processes import ProcessHost
 from hermes.ports.storage import Journal
 from hermes.ports.supervision import RestartPolicy
 from hermes.services.children.child_service import ChildService
+from hermes.services.children.delegations import DelegationService
 from hermes.services.event_hub import EventHub
 from hermes.services.home import HomeService
 from hermes.services.notices import NoticeService
@@ -131,6 +132,10 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
     homes = HomeService(names, sessions=sessions, outbox=outbox, clock=clock)
     pairing = PairingService(sessions=sessions, outbox=outbox, clock=clock)
     notices = NoticeService(hub=ports.hub, journal=journal, outbox=outbox, clock=clock)
+    child_sessions = ChildService(sessions=sessions, journal=journal, hub=ports.hub, deliver=deliver)
+    delegations = DelegationService(sessions=sessions, journal=journal, hub=ports.hub, children=child_sessions)
+    for note in (child_sessions.note, delegations.note):
+        ports.hub.also_note(note)
     return ActorSystem(
         ports=ports,
         settings=settings,
@@ -145,7 +150,8 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
             platforms=names, pairing=pairing, homes=homes, outbox=outbox, clock=clock, sessions=sessions
         ),
         notices=notices,
-        child_sessions=ChildService(sessions=sessions, journal=journal, hub=ports.hub, deliver=deliver),
+        child_sessions=child_sessions,
+        delegations=delegations,
         notice_sender=NoticeSender(sessions.submit, notices.announce),
         after_reset=AfterReset(
             journal=journal, end_process=partial(processes.end, why=RESET), tell=partial(_tell_left, homes)
@@ -171,6 +177,7 @@ class ActorSystem:
     notice_sender: NoticeSender
     after_reset: AfterReset
     child_sessions: ChildService
+    delegations: DelegationService
     root: ActorRef[RootActor] | None = None
     _boot_loop: bool = False
 

@@ -248,6 +248,7 @@ def _commands(
         skills=skills,
         stored=stored,
         memories=agent.memories,
+        agents=system.delegations,
     )
 
 

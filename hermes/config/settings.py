@@ -18,15 +18,14 @@ from hermes.config.reset_override import complaint_about, complaint_about_all
 from hermes.config.schema import Rule, Value, host_complaint, setting, shaped
 from hermes.config.secret import Secret, usable
 from hermes.config.time_zone import zone_complaint
-from hermes.config.toolset import complaint_about_tool
+from hermes.config.toolset import EVERY_TOOLSET, GUEST_TOOLSETS, complaint_about_tool
+from hermes.config.work_settings import DelegationConfig
 from hermes.domain.errors import ConfigError
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EVERY_TOOLSET = ("terminal", "file", "web", "todo", "memory", "clarify", "session_search", "process", "skills")
-GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
 _MB = 1 << 20
 _DAY_S = 86_400.0
 _INSTANT_S = 0.01
@@ -296,6 +295,7 @@ class Config:
     turns: TurnsConfig = TurnsConfig()
     agent: AgentConfig = AgentConfig()
     tools: ToolsConfig = ToolsConfig()
+    delegation: DelegationConfig = DelegationConfig()
     memory: MemoryConfig = MemoryConfig()
     terminal: TerminalConfig = TerminalConfig()
     sandbox: SandboxConfig = SandboxConfig()

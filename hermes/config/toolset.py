@@ -10,6 +10,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
+EVERY_TOOLSET = (
+    "terminal",
+    "file",
+    "web",
+    "todo",
+    "memory",
+    "clarify",
+    "session_search",
+    "process",
+    "skills",
+    "delegation",
+)
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "terminal": ("terminal",),
     "file": ("read_file", "write_file", "patch", "search_files"),
@@ -20,6 +33,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "session_search": ("session_search",),
     "process": ("process",),
     "send_file": ("send_file",),
+    "delegation": ("delegate_task",),
     "skills": ("skills_list", "skill_view", "skill_manage"),
 }
 

@@ -375,6 +375,9 @@ class ChildStarted:
     by: str = ""  # person of the turn: platform and user
     name: str = ""
     role: Role | None = None
+    call: str = ""  # tool call that waits for it
+    number: int = 0  # of the child among those of the call
+    task: str = ""  # in the words of the person
 
 
 Record: TypeAlias = (

@@ -1,14 +1,21 @@
-"""Port of child sessions: what each purpose gives its children to do, and how it reports their end."""
+"""Port of child sessions: what each purpose gives its children to do, how it reports their end, and who waits."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, Protocol
 
 from hermes.domain.child.child import Assignment, ChildDuty
 from hermes.domain.events import TurnOutcome
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.outbox_message import OutboxMessage
+from hermes.domain.session.protocol import StartBackground
+from hermes.domain.session.state import Session
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.values import dataclass
+
+AT_ONCE: Final = 2  # children of all purposes without a group of their own that work at the same time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +24,24 @@ class ChildPlan:
 
     assignment: Assignment
     message: EncodedMessage  # starts its turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildGroup:
+    """Children that wait for one another once `at_once` of them work."""
+
+    name: str
+    at_once: int
+
+
+class Fate(StrEnum):
+    """What becomes of a child, as its parent is now."""
+
+    KEEP = "keep"
+    END = "end"
+
+
+SHARED: Final = ChildGroup(name="", at_once=AT_ONCE)
 
 
 class ChildPurpose(Protocol):
@@ -28,5 +53,57 @@ class ChildPurpose(Protocol):
     async def report(self, duty: ChildDuty, outcome: TurnOutcome) -> tuple[OutboxMessage, ...]:
         """Return the messages to send, which are stored with the end of the duty, once.
 
-        Called again after a crash, so it must have no other durable effect.
+        Called again after a crash, so it must have no other durable effect, except one that has an id of its own.
         """
+
+    def group(self, duty: ChildDuty) -> ChildGroup:  # noqa: ARG002 - the default
+        """Return the children with which this one shares a limit."""
+        return SHARED
+
+    async def fate(self, duty: ChildDuty) -> Fate:  # noqa: ARG002 - the default
+        """Return what becomes of the child. Asked before it starts, and when its parent's turn or session ends."""
+        return Fate.KEEP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildResult:
+    """Result of a subagent."""
+
+    child: SessionId
+    number: int
+    text: str = ""  # its answer
+    problem: str = ""  # not empty: it gave no answer
+    tokens: int = 0
+
+
+class Delegations(Protocol):
+    """Waits for the subagents of a tool call. Raises HermesErrors only."""
+
+    async def results(
+        self,
+        session: SessionId,
+        turn: TurnId,
+        children: Sequence[SessionId],
+        progress: Callable[[str], None],
+    ) -> list[ChildResult]:
+        """Wait until all have ended and return their results, in the order of the tasks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildView:
+    """A subagent of a conversation, as a person sees it."""
+
+    duty: ChildDuty
+    session: Session | None  # None: it waits for a place
+
+
+class Subagents(Protocol):
+    """Subagents of a conversation, for its people. Raises HermesErrors only."""
+
+    async def listed(self, parent: SessionId) -> list[ChildView]:
+        """Return those that have not ended, and those below them, in the order of their start."""
+
+    async def begin(self, session: SessionId, wish: StartBackground) -> Session:
+        """Start one with a person's task. The session remembers it as its last child."""
+
+    async def stop(self, view: ChildView, reason: str) -> None: ...

@@ -52,6 +52,7 @@ from hermes.domain.session.protocol import (
     Resume,
     Rewrite,
     SetPreference,
+    StartBackground,
     StopTurn,
     Suspend,
     UndoTurns,
@@ -258,6 +259,9 @@ class SessionService(Archive, Sessions):
 
     async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
         return await self._command(session, SetPreference(name=name, value=value, reason=reason))
+
+    async def start_background(self, session: SessionId, wish: StartBackground) -> Session:
+        return await self._command(session, wish)
 
     async def hand_over(self, session: SessionId, wish: HandOver) -> Session:
         return await self._command(session, wish)

@@ -44,6 +44,7 @@ class ToolContext:
     only: tuple[str, ...] | None = None  # names of the only tools of a child session; None: no such limit
     purpose: Purpose | None = None  # of a child session
     scope: MemoryScope | None = None  # whose memory the turn uses; None: no one's
+    children: tuple[SessionId, ...] = ()  # child sessions that were started with the call
     progress: Callable[[str], None] = lambda _: None  # shows progress to the person; call it on the event loop only
 
     @property
@@ -76,6 +77,7 @@ class Tool:
     decide: Decide | None  # judges whether a call needs approval
     # Pairs of a parameter and a tool: users and guests may set the parameter only if they have that tool.
     requires: tuple[tuple[str, str], ...] = ()
+    delegates: Callable[[Mapping[str, Any]], int] = lambda _: 0  # number of child sessions to start with a call
 
 
 def tool(

@@ -41,6 +41,7 @@ class Proposal:
     parallel: bool = False
     effect: Effect = Effect.PURE
     gate: Gate = _ALLOWED
+    delegates: int = 0  # child sessions to start with the call
 
 
 class Toolbox:
@@ -74,6 +75,10 @@ class Toolbox:
         names = self.names(platform, role, only)
         return frozenset(names) | {self._tools[name].toolset for name in names}
 
+    def toolsets(self, platform: str, role: Role = Role.OWNER, only: Only = None) -> dict[str, str]:
+        """Return the names of the tools with that of their toolset."""
+        return {name: self._tools[name].toolset for name in self.names(platform, role, only)}
+
     def schemas(self, platform: str, role: Role = Role.OWNER, only: Only = None) -> bytes:
         """Return the `tools` of a model request: a JSON array, with the same bytes each time."""
         key = (platform, role is Role.GUEST, role.approves, only)
@@ -93,7 +98,8 @@ class Toolbox:
         if proposal.problem or tool is None or tool.decide is None:
             return proposal
         try:
-            return replace(proposal, gate=tool.decide(proposal.arguments, context))
+            gate = tool.decide(proposal.arguments, context)
+            return replace(proposal, gate=gate, delegates=tool.delegates(proposal.arguments))
         except ToolError as error:
             return Proposal(arguments={}, problem=f"{name} was not run: {error}")
 

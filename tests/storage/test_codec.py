@@ -77,7 +77,7 @@ ORDER = {
     "AuthorityDropped": "at reason",
     "HandedOver": "at handover",
     "Posted": "at id place text shown",
-    "ChildStarted": "at turn child key purpose topics by name role",
+    "ChildStarted": "at turn child key purpose topics by name role call number task",
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
@@ -90,7 +90,7 @@ ORDER = {
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
     " chain said results handing handing_message handing_model automatic",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
-    " whole_file cut judgement",
+    " whole_file cut judgement delegates children",
     "CallJudgement": "verdict model confidence reason",
     "Gate": "verdict reason rules once findings subjects",
     "Preferences": "title model personality reasoning busy yolo show_reasoning",
@@ -105,7 +105,7 @@ ORDER = {
         "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
         "exit_code signal reason detail output_bytes told role"
     ),
-    "Assignment": "purpose key parent turn tools model max_steps max_tokens max_usd",
+    "Assignment": "purpose key parent turn tools model max_steps max_tokens max_usd asks asked_in depth",
     "ChildLink": "session purpose",
     "Place": "platform chat thread message",
     "Handover": "key place reason origin origin_key replaced",
@@ -122,7 +122,7 @@ CODES = {  # a value that is stored once must stay readable; the empty one means
     "HoldCause": ",configured,crashes",
     "SuspendCause": ",asked,interruptions,imported",
     "StopCause": ",asked,new_message,session_ended,session_deleted",
-    "Purpose": "review",
+    "Purpose": "review,delegate,background",
     "JudgeVerdict": "approve,ask,suspicious,unreadable,failed",
     "MessageOrigin": ",person,process,note",
     "ChangeAuthor": "person,agent,review,file,system",

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from hermes.domain.access.permission import grants_for, is_unasked
 from hermes.domain.child.child import only_tools
+from hermes.domain.ids import SessionId
 from hermes.domain.media.scope import scope_of
 from hermes.domain.memory.scope import scope_in
 from hermes.domain.read.transcript import Transcript
@@ -124,6 +125,7 @@ def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, gran
         replies=turn.replies if turn is not None else 0,
         purpose=session.assignment.purpose if session.assignment is not None else None,
         scope=scope_in(session, role, turn.by) if turn is not None else None,
+        children=tuple(SessionId(child) for call in calls if call.id == task.call for child in call.children),
     )
 
 

@@ -25,6 +25,7 @@ from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
 from hermes.app.actor_system import ActorSystem
+from hermes.app.factories.children import ChildPurposes
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.models import choice_of, review_model, terms_of, title_model
 from hermes.app.factories.provider_proxy import proxy_target
@@ -175,6 +176,7 @@ class AgentParts:
     memories: MemoryService
     review: ReviewSettings
     tool_names: Callable[[str, Role], Awaitable[tuple[str, ...]]]  # on a platform, for a role
+    children: ChildPurposes
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     search_model: str = ""  # summarises what session_search finds; empty: none does
@@ -210,6 +212,7 @@ class AgentParts:
         self.search_model = config.auxiliary.search
         self.memories.settings = memory_settings(config)
         self.review = review_settings(config)
+        self.children.configure(config)
         self.aliases = alias_names(config)
         in_force = self.defaults.personality  # a change needs a restart
         self.defaults = dataclasses.replace(preferences(config), personality=in_force)
@@ -299,6 +302,7 @@ async def make_agent(
         search_model=config.auxiliary.search,
         review=review_settings(config),
         tool_names=tool_names,
+        children=ChildPurposes(config, system=system, folders=folders, workshop=workshop),
         aliases=alias_names(config),
         defaults=preferences(config),
     )
@@ -332,6 +336,7 @@ def _prepare_turn(
         skills=skills.editor,
         memories=memories,
         summarise=summarise,
+        delegations=system.delegations,
         tell=tell,
     )
 

@@ -36,6 +36,7 @@ from hermes.domain.session.jobs import ModelJob
 from hermes.domain.source import ChatContext
 from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
+from hermes.ports.children import Delegations
 from hermes.ports.given import Clock
 from hermes.ports.memory import Memories
 from hermes.ports.processes import BackgroundProcesses
@@ -50,6 +51,7 @@ from hermes.shell_policy.policy import decide, inside_rules, path_gate
 from hermes.skills.library import SkillLibrary
 from hermes.system.random_id import new_marker
 from hermes.tools.clarify import clarify_tool
+from hermes.tools.delegate_task import delegate_tool
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
 from hermes.tools.memory_tool import memory_tool
@@ -91,6 +93,7 @@ def make_turn_environment(
     tell: Callable[[Announcement], None],
     memories: Memories,
     summarise: Summarise,
+    delegations: Delegations,
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -104,6 +107,7 @@ def make_turn_environment(
         processes=processes,
         memories=memories,
         summarise=summarise,
+        delegations=delegations,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
     return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories))
@@ -153,6 +157,7 @@ def make_toolbox(
     library: SkillLibrary,
     memories: Memories,
     skills: SkillWriter,
+    delegations: Delegations,
     summarise: Summarise = no_summaries,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
@@ -176,6 +181,7 @@ def make_toolbox(
             memory_tool(memories),
             clarify_tool(),
             session_search_tool(stored, summarise=summarise),
+            delegate_tool(delegations, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             send_file_tool(
                 workplace,
                 lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),

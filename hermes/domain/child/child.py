@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hermes.domain.access.role import Role
 from hermes.domain.ids import SessionId, SessionKey, TurnId
-from hermes.domain.source import Source
+from hermes.domain.source import Place, Source
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
@@ -26,6 +26,8 @@ class Purpose(StrEnum):
     """Purpose of a child session."""
 
     REVIEW = "review"  # reads a conversation and keeps what should last
+    DELEGATE = "delegate"  # does a task for a tool call of its parent, which waits for it
+    BACKGROUND = "background"  # does a task beside its parent, and reports into its chat
 
 
 class ChildEnd(StrEnum):
@@ -50,6 +52,9 @@ class Assignment:
     max_tokens: int = 0  # for all of its work; 0: no limit
     max_usd: float = 0.0
     memory: str = ""  # scope of the memory that it uses; empty: that of its person
+    asks: bool = False  # its approvals are asked for; else they are denied
+    asked_in: Place | None = None  # chat where they are asked for; None: its parent's person sees a notice
+    depth: int = 0  # of children above it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,9 @@ class ChildDuty:
     parent: SessionId | None = None
     turn: TurnId | None = None
     topics: tuple[str, ...] = ()  # what the purpose is limited to
+    call: str = ""  # of a tool, which waits for it
+    number: int = 0  # of the child among those of the call
+    task: str = ""  # in the words of the person; empty: the purpose knows it
 
     @property
     def fact(self) -> str:
@@ -79,12 +87,13 @@ class ChildDuty:
     @property
     def lane(self) -> str:
         """Return what the children have in common that work one after the other."""
-        return f"{self.purpose}:{self.parent}" if self.parent else self.key
+        together = self.purpose in (Purpose.DELEGATE, Purpose.BACKGROUND)
+        return f"{self.purpose}:{self.parent}" if self.parent and not together else self.key
 
     @property
     def first_turn(self) -> TurnId:
         """Return the id of the child's first turn."""
-        return TurnId(f"turn_{_digest(self.key, 16)}")
+        return first_turn(self.key)
 
     def encoded(self) -> bytes:
         source = self.source
@@ -96,6 +105,9 @@ class ChildDuty:
             "turn": self.turn,
             "topics": self.topics,
             "source": who,
+            "call": self.call,
+            "number": self.number,
+            "task": self.task,
         }
         return json.dumps(value).encode()
 
@@ -117,6 +129,9 @@ def _duty(name: str, found: Any) -> ChildDuty:
         parent=found["parent"] and SessionId(found["parent"]),
         turn=found["turn"] and TurnId(found["turn"]),
         topics=tuple(found["topics"]),
+        call=found.get("call", ""),
+        number=found.get("number", 0),
+        task=found.get("task", ""),
         source=Source(
             platform=who["platform"],
             user=who["user"],
@@ -125,6 +140,11 @@ def _duty(name: str, found: Any) -> ChildDuty:
             name=who["name"],
         ),
     )
+
+
+def first_turn(key: str) -> TurnId:
+    """Return the id of the first turn of the child that is started under a key."""
+    return TurnId(f"turn_{_digest(key, 16)}")
 
 
 def child_id(key: str, now: float) -> SessionId:

@@ -23,6 +23,9 @@ def _duty(parent: Session, record: ChildStarted) -> ChildDuty:
         parent=parent.id,
         turn=record.turn,
         topics=record.topics,
+        call=record.call,
+        number=record.number,
+        task=record.task,
         source=Source(
             platform=platform or parent.platform,
             user=user,

@@ -19,6 +19,7 @@ from hermes.domain.access.question import (
 )
 from hermes.domain.access.role import Role
 from hermes.domain.cause.cause import InterruptionCause, StopCause
+from hermes.domain.child import delegation
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.domain.ids import TurnId
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
@@ -77,7 +78,7 @@ def _refusal(call: Call, session: Session, limits: TurnLimits) -> tuple[CallOutc
         return CallOutcome.ERROR, call.problem
     if call.gate.verdict is Verdict.BLOCK:
         return CallOutcome.DENIED, note.blocked(call.gate.reason)
-    if session.assignment is not None and _must_ask(call, session, limits):
+    if session.assignment is not None and not session.assignment.asks and _must_ask(call, session, limits):
         return CallOutcome.DENIED, note.NOBODY_TO_ASK
     return None
 
@@ -95,7 +96,7 @@ def _must_ask(call: Call, session: Session, limits: TurnLimits) -> bool:
 def _run(before: Step, call: Call, now: float) -> Step:
     turn = before.session.turn
     assert turn is not None
-    after = then(before, ToolStarted(at=now, turn=turn.id, call=call.id))
+    after = then(before, ToolStarted(at=now, turn=turn.id, call=call.id), *delegation.started(before, call, now))
     began = CallBegan(session=after.session.id, turn=turn.id, call=call.id, name=call.name, summary=call.summary)
     return publishing(after, began)
 
@@ -108,6 +109,9 @@ def _ask(before: Step, call: Call, now: float, limits: TurnLimits) -> Step:
         call = replace(call, gate=replace(call.gate, once=True))
     routed = is_routed(role, rules_of(call))
     call = replace(call, routed=routed, asked_in=limits.approvers if routed else ())
+    assignment = before.session.assignment
+    if not routed and assignment is not None and assignment.asked_in is not None:  # its parent's person is asked
+        call = replace(call, routed=True, asked_in=(assignment.asked_in,))
     in_chat = turn.place is not None or bool(call.asked_in)
     if in_chat and is_long(call):
         call = replace(call, choices=CUT, cut=True)

@@ -102,6 +102,7 @@ class ToolJob:
     replies: int = 0  # of the model in this turn; providers may number the calls of each reply from 0
     purpose: Purpose | None = None  # of a child session
     scope: MemoryScope | None = None  # as in ModelJob
+    children: tuple[SessionId, ...] = ()  # child sessions that were started with the call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

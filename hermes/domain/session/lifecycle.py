@@ -7,10 +7,11 @@ from typing import Any
 
 from hermes.domain.cause.cause import EndCause, StopCause
 from hermes.domain.cause.reason import with_person
+from hermes.domain.child.child import Purpose, child_id
 from hermes.domain.errors import SessionInUseError
 from hermes.domain.events import Notice
 from hermes.domain.ids import InboundKey, TurnId
-from hermes.domain.records import Continued, Ended, HandedOver, Posted, Preferred, ResetBlocked
+from hermes.domain.records import ChildStarted, Continued, Ended, HandedOver, Posted, Preferred, ResetBlocked
 from hermes.domain.retention import is_unused
 from hermes.domain.session import calls
 from hermes.domain.session.builder import change_phase, give_up, open_turns, publishing, refuse, refuse_with, then
@@ -21,6 +22,7 @@ from hermes.domain.session.protocol import (
     NotePost,
     ResetSession,
     SetPreference,
+    StartBackground,
     Step,
     TurnLimits,
 )
@@ -84,6 +86,24 @@ def note_blocked(session: Session, event: NoteBlocked, now: float, _limits: Turn
 def _rests_since(session: Session, active_at: float) -> bool:
     """Return whether the session is idle and no person has written since the decision."""
     return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
+
+
+def start_background(session: Session, event: StartBackground, now: float, _limits: TurnLimits) -> Step:
+    if not is_open(session):
+        return refuse(session, f"session {session.id} is {session.phase}")
+    key = f"{Purpose.BACKGROUND}:{session.id}:{event.turn}"
+    started = ChildStarted(
+        at=now,
+        turn=event.turn,
+        child=child_id(key, now),
+        key=key,
+        purpose=Purpose.BACKGROUND,
+        by=event.source.by,
+        name=event.source.name,
+        role=event.source.standing,
+        task=event.task,
+    )
+    return then(Step(session=session), started)
 
 
 def set_preference(session: Session, event: SetPreference, now: float, _limits: TurnLimits) -> Step:

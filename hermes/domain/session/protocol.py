@@ -168,6 +168,15 @@ class NoteBlocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartBackground:
+    """Start a child session with a person's task beside the conversation."""
+
+    turn: TurnId  # makes the key of the child
+    task: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetPreference:
     """Set one of the session's preferences."""
 
@@ -271,6 +280,7 @@ Event: TypeAlias = (
     | NotePost
     | ResetSession
     | NoteBlocked
+    | StartBackground
     | SetPreference
     | Undo
     | Compress

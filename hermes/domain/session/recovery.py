@@ -18,7 +18,15 @@ from hermes.domain.session.builder import (
     then,
 )
 from hermes.domain.session.protocol import Recover, Resume, Step, Suspend, TurnLimits
-from hermes.domain.session.state import Phase, Session, Turn, announced_cause, interruption_cause, is_open
+from hermes.domain.session.state import (
+    Phase,
+    Session,
+    Turn,
+    announced_cause,
+    interruption_cause,
+    is_open,
+    waits_for_children,
+)
 from hermes.domain.values import replace
 
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
@@ -39,7 +47,7 @@ def recover(session: Session, event: Recover, now: float, limits: TurnLimits) ->
     if session.phase == Phase.RESUME_PENDING:  # the turn was held, and none of its work was running
         held_by = interruption_cause(session)
         return _keep_waiting(before, now) if event.hold else continue_turn(before, turn, held_by, now, limits)
-    suspends = session.interruptions + 1 >= SUSPEND_AFTER
+    suspends = session.interruptions + 1 >= SUSPEND_AFTER and not waits_for_children(turn)
     cut = _interrupted(before, turn, event, now, hold=HoldCause.NONE if suspends else event.hold)
     cause = cut.session.interruption
     if suspends:

@@ -13,7 +13,7 @@ from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.source import ChatContext, Handover, Place
 from hermes.domain.turn.message import EncodedMessage
-from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.tool_call import Call, CallState, Effect
 from hermes.domain.turn.turn_failure import Failure
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
@@ -137,6 +137,12 @@ def instructions_hash(message: EncodedMessage) -> bytes:
 def is_open(session: Session) -> bool:
     """Return whether the session takes messages."""
     return session.phase not in (Phase.SUSPENDED, Phase.ENDED)
+
+
+def waits_for_children(turn: Turn | None) -> bool:
+    """Return whether all that the turn does is to wait for child sessions. An interruption costs it nothing."""
+    started = [call for call in turn.calls if call.state is CallState.STARTED] if turn is not None else []
+    return bool(started) and all(call.effect is Effect.DURABLE for call in started)
 
 
 def is_pending(session: Session) -> bool:

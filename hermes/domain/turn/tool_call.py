@@ -15,6 +15,7 @@ class Effect(StrEnum):
 
     PURE = "pure"  # it only reads, or its id makes a repeat harmless: run it again
     EFFECT = "effect"  # it may have changed something: never run it again by itself
+    DURABLE = "durable"  # its work goes on without it, under the call's id: run it again to wait for it
 
 
 class Verdict(StrEnum):
@@ -118,3 +119,5 @@ class Call:
     whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
     cut: bool = False  # only the beginning of the question was shown so far
     judgement: CallJudgement | None = None  # of a model; None: none was asked
+    delegates: int = 0  # child sessions to start with it
+    children: tuple[str, ...] = ()  # ids of the child sessions that were started with it

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -18,20 +19,21 @@ from loguru import logger
 
 from hermes.actors.commit import store
 from hermes.domain.child.child import PREFIX, ChildDuty, ChildEnd, Purpose, decode_duty
-from hermes.domain.errors import HermesError
-from hermes.domain.events import ChildEnded, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
+from hermes.domain.events import ChildEnded, Event, PhaseChanged, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.ids import SessionId
 from hermes.domain.operations import Enqueue, PutFact
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.reader import Reader
+from hermes.domain.session.state import Phase
 from hermes.domain.turn.submission import Submission
-from hermes.ports.children import ChildPurpose
+from hermes.ports.children import AT_ONCE, ChildPurpose, Fate
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.metrics import ChildFigures
 from hermes.ports.storage import Journal
 from hermes.services.sessions import SessionService
 from hermes.system.crash_point import reach
 
-AT_ONCE: Final = 2  # children of all sessions that work at the same time
 RETRY_S: Final = 30.0  # after an error of the store or the directory
 LOOK_S: Final = 60.0  # between two looks at the journal, should an event be missed
 
@@ -51,7 +53,10 @@ class ChildService:
         self._hub = hub
         self._deliver = deliver
         self._purposes: dict[Purpose, ChildPurpose] = {}
-        self._slots = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)  # of the children without a group of their own
+        self._groups: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._duties: dict[str, ChildDuty] = {}  # of `_tasks`
+        self._checks: set[asyncio.Task[None]] = set()
         self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._working = 0
@@ -78,10 +83,44 @@ class ChildService:
             if duty.key not in self._tasks and not self._closed:
                 task = asyncio.create_task(self._fulfil(duty), name=f"child session {duty.child}")
                 self._tasks[duty.key] = task
+                self._duties[duty.key] = duty
                 task.add_done_callback(partial(self._forget, duty.key))
 
     def _forget(self, key: str, _: asyncio.Task[None]) -> None:
         self._tasks.pop(key, None)
+        self._duties.pop(key, None)
+
+    @property
+    def duties(self) -> tuple[ChildDuty, ...]:
+        """Return the duties that this daemon knows to be open."""
+        return tuple(self._duties.values())
+
+    def note(self, event: Event) -> None:
+        """Take notice of a live event: children whose parent's turn or session ends may have to end, too."""
+        if not isinstance(event, TurnAnswered | TurnGaveUp | PhaseChanged) or self._closed:
+            return
+        if isinstance(event, PhaseChanged) and event.phase is not Phase.ENDED:
+            return
+        parent = event.session
+        if any(duty.parent == parent for duty in self._duties.values()):
+            check = asyncio.create_task(self._check(parent), name=f"children of {parent}")
+            self._checks.add(check)
+            check.add_done_callback(self._checks.discard)
+
+    async def _check(self, parent: SessionId) -> None:
+        """End the children that must not outlive what their parent does."""
+        for duty in self.duties:
+            if duty.parent == parent and (methods := self._purposes.get(duty.purpose)) is not None:
+                try:
+                    if await methods.fate(duty) is Fate.END:
+                        await self.end(duty, "its parent does not wait for it any more")
+                except HermesError as error:
+                    logger.warning("children: could not decide about {}: {}", duty.fact, error)
+
+    async def end(self, duty: ChildDuty, reason: str) -> None:
+        """End a child's session and its work. One that has not started is not started any more."""
+        with suppress(BadInputError, UnknownSessionError):  # it has ended, or has not started
+            await self._sessions.end(duty.child, reason)
 
     def take_up(self) -> None:
         """Start what an earlier daemon left to do."""
@@ -95,7 +134,7 @@ class ChildService:
     async def close(self) -> None:
         """Stop waiting for children. Their sessions, and the next daemon, continue."""
         self._closed = True
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *self._checks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -113,7 +152,7 @@ class ChildService:
 
     async def _try(self, duty: ChildDuty, methods: ChildPurpose) -> bool:
         lane = self._lanes.setdefault(duty.lane, asyncio.Lock())
-        async with lane, self._slots:
+        async with lane, self._slots_of(duty, methods):
             self._working += 1
             try:
                 await self._carry_out(duty, methods)
@@ -124,11 +163,20 @@ class ChildService:
                 self._working -= 1
         return True
 
+    def _slots_of(self, duty: ChildDuty, methods: ChildPurpose) -> asyncio.Semaphore:
+        group = methods.group(duty)
+        return self._groups.setdefault(group.name, asyncio.Semaphore(group.at_once)) if group.name else self._slots
+
     async def _carry_out(self, duty: ChildDuty, methods: ChildPurpose) -> None:
         reach("child: about to start")
-        if not await self._is_started(duty) and not await self._start(duty, methods):
-            await self._end(duty, ChildEnd.SKIPPED, ())
-            return
+        wanted = await methods.fate(duty) is Fate.KEEP
+        if not await self._is_started(duty):
+            if not wanted or not await self._start(duty, methods):
+                await self._end(duty, ChildEnd.SKIPPED, ())
+                return
+            wanted = await methods.fate(duty) is Fate.KEEP  # its parent may have ended meanwhile
+        if not wanted:
+            await self.end(duty, "its parent does not wait for it any more")
         reach("child: started")
         outcome = await self._outcome(duty)
         reach("child: about to report")

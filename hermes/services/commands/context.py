@@ -8,6 +8,7 @@ from hermes.domain.cause.reason import with_person
 from hermes.domain.ids import TurnId
 from hermes.domain.session.state import Phase, Preferences, Session
 from hermes.domain.values import dataclass
+from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
@@ -40,6 +41,7 @@ class CommandServices:
     skills: SkillService | None = None
     stored: Conversations | None = None  # for searches; limited by `Scope`
     memories: MemoryService | None = None
+    agents: Subagents | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

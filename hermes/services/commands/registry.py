@@ -188,6 +188,16 @@ COMMANDS: tuple[SlashCommand, ...] = (
         says=True,
     ),
     SlashCommand(
+        name="background",
+        needs=Role.USER,
+        aliases=("bg",),
+        group=CommandGroup.TURN,
+        usage="PROMPT",
+        help="Let a subagent work on this beside the conversation",
+        details="It has its own context and knows only the prompt. Its report comes into this chat when no turn "
+        "runs. /agents lists, stops and steers it.",
+    ),
+    SlashCommand(
         name="approve",
         needs=Role.ADMIN,
         group=CommandGroup.TURN,
@@ -270,6 +280,17 @@ COMMANDS: tuple[SlashCommand, ...] = (
         help="List or kill background processes",
         details="Shows age and activity of each, and if it delays a reset. kill takes a number or an id.",
         choices=("kill",),
+    ),
+    SlashCommand(
+        name="agents",
+        needs=Role.USER,
+        aliases=("tasks",),
+        group=CommandGroup.KNOW,
+        usage="[show N|stop N|stop all|steer N TEXT]",
+        help="List the subagents of this conversation; follow, stop or steer one",
+        details="Shows what each works on. show prints its last steps, steer sends it a message that it reads with "
+        "the results of its tools. N is a number of the list or an id.",
+        choices=("show", "stop", "steer"),
     ),
     SlashCommand(name="platforms", group=CommandGroup.KNOW, help="Show the state of the chat platforms"),
     SlashCommand(name="whoami", group=CommandGroup.KNOW, help="Show your identity and role"),

@@ -15,11 +15,13 @@ from hermes.domain.ids import TurnId
 from hermes.domain.read.views import SessionView
 from hermes.domain.session.state import Preferences
 from hermes.domain.values import replace
+from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
 from hermes.services.commands import (
+    agents,
     background,
     choices,
     conversation,
@@ -48,6 +50,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **choices.HANDLERS,
     **knowledge.HANDLERS,
     **background.HANDLERS,
+    **agents.HANDLERS,
     **home.HANDLERS,
     **handoff.HANDLERS,
     **trust.HANDLERS,
@@ -89,6 +92,7 @@ class CommandService:
         skills: SkillService | None = None,
         stored: Conversations | None = None,
         memories: MemoryService | None = None,
+        agents: Subagents | None = None,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -107,6 +111,7 @@ class CommandService:
             skills=skills,
             stored=stored,
             memories=memories,
+            agents=agents,
         )
 
     def personalities(self) -> Sequence[str]:

@@ -104,13 +104,15 @@ async def approve(context: CommandContext) -> CommandReply:
 
 async def _show(context: CommandContext) -> CommandReply:
     """Show the whole call that waits for permission, where it was asked for."""
-    asking = _asking(context.open)
-    if asking is None or asking.question:
+    session = await _who_asks(context)
+    asking = _asking(session)
+    if session is None or asking is None or asking.question:
         return refused("No tool call waits for permission.")
-    assert context.open is not None
     if not asking.cut:
         return CommandReply(text=whole_question(asking))
-    after = await context.sessions.answer(context.open.id, SHOW, context.caller.source, asking.id)
+    after = await context.sessions.answer(session.id, SHOW, context.caller.source, asking.id)
+    if session.assignment is not None:
+        return CommandReply(text=whole_question(asking))
     if context.caller.source.place is None:  # a terminal: nothing else shows it there
         return context.reply(whole_question(asking), after)
     return context.reply("The whole command follows.", after)
@@ -121,15 +123,26 @@ async def deny(context: CommandContext) -> CommandReply:
 
 
 async def _answer(context: CommandContext, answer: str, done: str) -> CommandReply:
-    asking = _asking(context.open)
-    if asking is None:
+    session = await _who_asks(context)
+    asking = _asking(session)
+    if session is None or asking is None:
         return refused("No tool call waits for permission.")
     if asking.question:
         return refused(f"{question(asking)}\nAnswer this question with a message, or /stop.")
-    assert context.open is not None
-    after = await context.sessions.answer(context.open.id, answer, context.caller.source, asking.id)
+    after = await context.sessions.answer(session.id, answer, context.caller.source, asking.id)
     text = f"{done}: {asking.summary or asking.name}."
+    if session.assignment is not None:
+        return CommandReply(text=f"Subagent {session.id}. {text}")
     return context.reply("\n".join(filter(None, (text, _next_question(after)))), after)
+
+
+async def _who_asks(context: CommandContext) -> Session | None:
+    """Return the session whose call waits for a person: the conversation, or else one of its subagents."""
+    session, agents = context.open, context.services.agents
+    if _asking(session) is not None or context.session is None or agents is None:
+        return session
+    views = await agents.listed(context.session.id)
+    return next((view.session for view in views if _asking(view.session) is not None), session)
 
 
 def _asking(session: Session | None) -> Call | None:

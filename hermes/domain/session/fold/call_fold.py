@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hermes.domain.access.question import FOR_THE_SESSION
 from hermes.domain.child.review_topic import SKILL_TOOLS
 from hermes.domain.history.message_chain import MAX_SAID, joined, text_and_calls
-from hermes.domain.records import Answered, Asked, ModelReplied, ToolFinished, ToolStarted
+from hermes.domain.records import Answered, Asked, ChildStarted, ModelReplied, ToolFinished, ToolStarted
 from hermes.domain.session.state import Phase, Session, Turn
 from hermes.domain.session.turn_role import answered_by, who_wants, with_words_of
 from hermes.domain.turn.tool_call import Approval, Call, CallState, Gate, Verdict
@@ -102,6 +102,17 @@ def _opened(gate: Gate) -> Gate:
 def _with_call(session: Session, name: str, change: Callable[[Call], Call]) -> Session:
     calls = session.turn.calls if session.turn else ()
     return with_calls(session, tuple(change(call) if call.id == name else call for call in calls))
+
+
+def with_child(turn: Turn | None, record: ChildStarted) -> Turn | None:
+    """Return the turn, in which the call that waits for the child names it."""
+    if turn is None or not record.call:
+        return turn
+    calls = (
+        replace(call, children=(*call.children, record.child)) if call.id == record.call else call
+        for call in turn.calls
+    )
+    return replace(turn, calls=tuple(calls))
 
 
 def with_calls(session: Session, calls: tuple[Call, ...]) -> Session:

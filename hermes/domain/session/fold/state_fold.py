@@ -215,6 +215,7 @@ def _child_started(session: Session, record: ChildStarted) -> Session:
         children=(*session.children, link)[-MAX_LINKS:],
         unreviewed_turns=0 if ReviewTopic.MEMORY in record.topics else session.unreviewed_turns,
         unreviewed_calls=0 if ReviewTopic.SKILLS in record.topics else session.unreviewed_calls,
+        turn=call_fold.with_child(session.turn, record),
     )
 
 

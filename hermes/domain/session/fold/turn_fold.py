@@ -19,7 +19,7 @@ from hermes.domain.records import (
     TurnStarted,
 )
 from hermes.domain.session.fold.call_fold import with_calls
-from hermes.domain.session.state import Phase, Session, Turn
+from hermes.domain.session.state import Phase, Session, Turn, waits_for_children
 from hermes.domain.session.turn_role import with_words_of
 from hermes.domain.source import Place
 from hermes.domain.turn.tool_call import CallState, Effect
@@ -127,7 +127,7 @@ def turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
     """Interrupt the turn. Calls whose repeat is harmless run again."""
     calls = tuple(
         replace(call, state=CallState.PROPOSED)
-        if call.state is CallState.STARTED and call.effect is Effect.PURE
+        if call.state is CallState.STARTED and call.effect is not Effect.EFFECT
         else call
         for call in (session.turn.calls if session.turn else ())
     )
@@ -137,7 +137,7 @@ def turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
         phase=Phase.RESUME_PENDING,
         reason=record.reason,
         interruption=record.cause or legacy_interruption(record.reason),
-        interruptions=session.interruptions + 1,
+        interruptions=session.interruptions + (not waits_for_children(session.turn)),
     )
 
 

@@ -1,0 +1,16 @@
+"""Settings of work beside and within conversations: subagents."""
+
+from __future__ import annotations
+
+from hermes.config.schema import setting
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationConfig:
+    model: str = setting("", live=True)
+    max_iterations: int = setting(50, least=1, most=10_000, live=True)
+    max_concurrent_children: int = setting(3, least=1, most=1000, live=True)
+    max_spawn_depth: int = setting(1, least=1, most=5, live=True)
+    approvals: str = setting("ask", choices=("ask", "deny"), live=True)
+    on_parent_end: str = setting("end", choices=("end", "detach"), live=True)
