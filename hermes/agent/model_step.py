@@ -23,7 +23,7 @@ from hermes.agent.picture_refusals import PictureRefusals
 from hermes.agent.tool_call_parser import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
 from hermes.agent.tool_step import Folders
 from hermes.domain.access.role import Role
-from hermes.domain.child.child import is_spent, only_tools
+from hermes.domain.child.child import Assignment, is_spent, only_tools
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import Notice, ReasoningDelta, TextDelta, TextReset
 from hermes.domain.ids import SessionId, TurnId
@@ -79,7 +79,9 @@ class ModelStep:
         hub: Hub,
         sight: ImagePolicy | None = None,
         judge: ApprovalJudge | None = None,
+        family: Callable[[SessionId, Assignment | None], Usage] = lambda *_: Usage(),
     ) -> None:
+        self._family = family  # what a subagent's parent and the others of its call have spent
         self.settings = settings
         self._workshop = workshop
         self._folders = folders
@@ -100,7 +102,8 @@ class ModelStep:
         retried: Callable[[RetryReport], None] = lambda _: None,
     ) -> ModelReport:
         """Ask the model and report its answer. Text is appended to `said` as it arrives."""
-        if problem := self._ledger.problem(job.spent, guest=_guest(job)) or _spent_by_child(job):
+        spent = job.spent + self._family(job.session, job.assignment)
+        if problem := self._ledger.problem(spent, guest=_guest(job)) or _spent_by_child(job):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
         workshop = await self._workshop()
         folder = self._folders.path(job.root, job.role)

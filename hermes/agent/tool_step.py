@@ -20,6 +20,7 @@ from hermes.domain.ids import SessionId
 from hermes.domain.session.jobs import ToolJob, ToolReport
 from hermes.domain.session.note import blocked
 from hermes.domain.turn.tool_call import CallOutcome, Gate, Verdict
+from hermes.domain.values import replace
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach
 from hermes.tools.tool import ToolContext
@@ -154,7 +155,8 @@ class ToolStep:
         reach("turn: about to run a tool")
         result = await toolbox.run(job.name, proposal.arguments, context)
         reach("turn: a tool has run")
-        return _report(job, result.text, CallOutcome.OK if result.ok else CallOutcome.ERROR, monotonic() - began)
+        outcome = CallOutcome.OK if result.ok else CallOutcome.ERROR
+        return replace(_report(job, result.text, outcome, monotonic() - began), spent=result.spent)
 
 
 def _refusal(gate: Gate, job: ToolJob) -> str:

@@ -133,7 +133,9 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
     pairing = PairingService(sessions=sessions, outbox=outbox, clock=clock)
     notices = NoticeService(hub=ports.hub, journal=journal, outbox=outbox, clock=clock)
     child_sessions = ChildService(sessions=sessions, journal=journal, hub=ports.hub, deliver=deliver)
-    delegations = DelegationService(sessions=sessions, journal=journal, hub=ports.hub, children=child_sessions)
+    delegations = DelegationService(
+        sessions=sessions, journal=journal, hub=ports.hub, children=child_sessions, live=heads.get
+    )
     for note in (child_sessions.note, delegations.note):
         ports.hub.also_note(note)
     return ActorSystem(

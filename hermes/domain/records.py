@@ -155,6 +155,7 @@ class ToolFinished:
     outcome: CallOutcome
     took_s: float = 0.0
     name: str = ""
+    spent: Usage = Usage()  # by child sessions that worked for the call; their own records count it, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.session.protocol import StartBackground
 from hermes.domain.session.state import Session
 from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
 AT_ONCE: Final = 2  # children of all purposes without a group of their own that work at the same time
@@ -73,7 +74,11 @@ class ChildResult:
     number: int
     text: str = ""  # its answer
     problem: str = ""  # not empty: it gave no answer
-    tokens: int = 0
+    usage: Usage = Usage()
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.prompt_tokens + self.usage.completion_tokens
 
 
 class Delegations(Protocol):

@@ -16,6 +16,7 @@ from hermes.domain.child.delegation import MAX_RESULT_CHARS
 from hermes.domain.child.task import tasks_of
 from hermes.domain.errors import BadInputError
 from hermes.domain.turn.tool_call import Effect, Gate
+from hermes.domain.turn.usage import Usage
 from hermes.ports.children import ChildResult, Delegations
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
@@ -71,7 +72,10 @@ def _report(results: Sequence[ChildResult], goals: Sequence[str]) -> ToolResult:
     """Return all results within the limit. What was cut is in the subagents' sessions."""
     share = max(_MIN_CHARS, MAX_RESULT_CHARS // max(1, len(results)))
     parts = [_part(result, goals[result.number], share, alone=len(results) == 1) for result in results]
-    return ToolResult(text="\n\n".join(parts), ok=any(not each.problem for each in results))
+    spent = Usage()
+    for each in results:
+        spent += each.usage
+    return ToolResult(text="\n\n".join(parts), ok=any(not each.problem for each in results), spent=spent)
 
 
 def _part(result: ChildResult, goal: str, share: int, *, alone: bool) -> str:

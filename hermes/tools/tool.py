@@ -21,6 +21,7 @@ from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.memory.scope import MemoryScope
 from hermes.domain.turn.tool_call import Effect, Gate
+from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 from hermes.tools.tool_schema import parameters_of
 
@@ -58,6 +59,7 @@ class ToolResult:
     text: str
     ok: bool = True
     excerpt: bool = False  # the text is only part of the output and has a note about the rest
+    spent: Usage = Usage()  # by child sessions that worked for the call
 
 
 Run: TypeAlias = Callable[..., Awaitable[ToolResult | str]]

@@ -135,7 +135,7 @@ class Toolbox:
         text = await asyncio.to_thread(
             fit, result.text, context.folder, context.call, self._limits, self._redact, excerpt=result.excerpt
         )
-        return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
+        return replace(result, text=text)
 
     def _lacks(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Return an error text if a parameter needs a tool that this person does not have; else empty."""

@@ -358,8 +358,9 @@ async def world(
     children: Collection[str] = (DIRECTORY,),
     now: float = 1000.0,
     directory: DirectorySettings = DIRECTORY_SETTINGS,
+    harness: type[SessionHarness] = SessionHarness,
 ) -> AsyncIterator[SessionHarness]:
-    here = SessionHarness(journal or LoopJournal(), resets or ResetSettings(), now, directory)
+    here = harness(journal or LoopJournal(), resets or ResetSettings(), now, directory)
     without = {DELIVERY, DIRECTORY, PROCESSES, RESETS} - {*children}
     await start_actors(here.system, here.agent, without=without, memory_bytes=lambda: here.memory)
     try:

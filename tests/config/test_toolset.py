@@ -9,8 +9,8 @@ from unittest.mock import MagicMock
 from hermes.agent.prompt import GUIDANCE
 from hermes.app.factories import turn_environment
 from hermes.config.home import Home
-from hermes.config.toolset import EVERY_TOOLSET, Config
-from hermes.config.toolset import TOOLSETS, complaint_about_tool
+from hermes.config.settings import Config
+from hermes.config.toolset import EVERY_TOOLSET, TOOLSETS, complaint_about_tool
 from hermes.sandbox.sandbox import open_sandbox
 from hermes.sandbox.sandbox_plan import SandboxRules
 from hermes.skills.library import SkillLibrary
@@ -18,7 +18,8 @@ from hermes.skills.library import SkillLibrary
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
-    given: dict[str, Any] = {name: MagicMock() for name in ("stored", "processes", "memories", "skills", "delegations")}
+    names = ("stored", "processes", "memories", "skills", "delegations")
+    given: dict[str, Any] = {name: MagicMock() for name in names}
     given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
     given["network"] = None
     given["library"] = SkillLibrary(tmp_path)

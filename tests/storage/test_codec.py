@@ -53,7 +53,7 @@ ORDER = {
     "ModelReplied": "at turn message calls model usage context_tokens waited_s handed handed_message",
     "ModelRetried": "at turn model failure tries delay_s",
     "ToolStarted": "at turn call",
-    "ToolFinished": "at turn call message outcome took_s name",
+    "ToolFinished": "at turn call message outcome took_s name spent",
     "Asked": "at turn call question choices routed asked_in cut file",
     "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s handed",
@@ -85,7 +85,7 @@ ORDER = {
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
         "compression_failed_tokens resume_cause interruption instructed handed handover posted"
-        " unreviewed_turns unreviewed_calls children assignment"
+        " unreviewed_turns unreviewed_calls children assignment delegated"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
     " chain said results handing handing_message handing_model automatic",
@@ -105,7 +105,7 @@ ORDER = {
         "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
         "exit_code signal reason detail output_bytes told role"
     ),
-    "Assignment": "purpose key parent turn tools model max_steps max_tokens max_usd asks asked_in depth",
+    "Assignment": "purpose key parent turn tools model max_steps max_tokens max_usd memory asks asked_in depth",
     "ChildLink": "session purpose",
     "Place": "platform chat thread message",
     "Handover": "key place reason origin origin_key replaced",

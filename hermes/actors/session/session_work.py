@@ -89,7 +89,7 @@ def _model_job(task: ModelCallWork, session: Session, transcript: Transcript, gr
         preferences=session.preferences,
         grants=session.grants,
         granted=grants_for(role_of_turn(session), granted, session.grants),
-        spent=session.usage,
+        spent=session.usage + session.delegated,
         last=task.last,
         company=session.company,
         role=role_of_turn(session),

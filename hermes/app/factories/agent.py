@@ -274,6 +274,7 @@ async def make_agent(
         hub=hub,
         sight=ImagePolicy(home.media_dir),
         judge=judge,
+        family=system.delegations.spent_with,
     )
     summarising = Summariser(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
     health = ModelHealth(clock=wall)

@@ -36,7 +36,7 @@ class ChildTask:
     def message(self) -> str:
         """Return the first message to the subagent."""
         known = f"\n\nWhat you need to know:\n{self.context}" if self.context else ""
-        return f"Your task:\n{self.goal}{known}"
+        return f"{self.goal}{known}"
 
 
 def tasks_of(arguments: Mapping[str, Any]) -> tuple[ChildTask, ...]:

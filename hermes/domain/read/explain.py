@@ -64,7 +64,8 @@ def _places(session: Session) -> list[str]:
         cause = f" after turn {assignment.turn}" if assignment.turn else ""
         tools = ", ".join(assignment.tools) or "none"
         lines.append(f"It is a child session of {assignment.parent or 'the daemon'} ({assignment.purpose}){cause}.")
-        lines.append(f"It works alone and asks nobody. Its tools: {tools}.")
+        alone = "It asks its parent's person for approvals." if assignment.asks else "It works alone and asks nobody."
+        lines.append(f"{alone} Its tools: {tools}.")
     if session.children:
         links = ", ".join(f"{link.session} ({link.purpose})" for link in session.children)
         lines.append(f"Child sessions that it started last: {links}.")

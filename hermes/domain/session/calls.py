@@ -211,6 +211,7 @@ def tool_returned(session: Session, event: ToolReport, now: float, limits: TurnL
         outcome=event.outcome,
         took_s=event.took_s,
         name=call.name,
+        spent=event.spent,
     )
     return advance(_finish(Step(session=session), finished, call.summary), now, limits)
 

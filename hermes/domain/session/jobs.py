@@ -113,6 +113,7 @@ class ToolReport:
     message: EncodedMessage
     outcome: CallOutcome
     took_s: float
+    spent: Usage = Usage()  # by child sessions that worked for the call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,7 @@ class Session:
     unreviewed_calls: int = 0  # of tools, since a skill was used or the last review
     children: tuple[ChildLink, ...] = ()  # the last child sessions that it started
     assignment: Assignment | None = None  # of a child session
+    delegated: Usage = Usage()  # spent by child sessions that worked for its tool calls
 
 
 def instructions_hash(message: EncodedMessage) -> bytes:

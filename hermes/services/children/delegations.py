@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hermes.domain.child.child import PREFIX, ChildDuty, Purpose, first_turn
+from hermes.domain.child.child import PREFIX, Assignment, ChildDuty, Purpose, first_turn
 from hermes.domain.events import CallAsked, ChildEnded, Event, Notice, TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.records import ChildStarted
 from hermes.domain.session.protocol import StartBackground
 from hermes.domain.session.state import Session
+from hermes.domain.turn.usage import Usage
 from hermes.ports.children import ChildResult, ChildView, Delegations, Subagents
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.storage import Journal
@@ -23,7 +24,16 @@ SUBAGENTS: Final = (Purpose.DELEGATE, Purpose.BACKGROUND)
 
 
 class DelegationService(Delegations, Subagents):
-    def __init__(self, *, sessions: SessionService, journal: Journal, hub: Hub, children: ChildService) -> None:
+    def __init__(
+        self,
+        *,
+        sessions: SessionService,
+        journal: Journal,
+        hub: Hub,
+        children: ChildService,
+        live: Callable[[SessionId], Session | None],
+    ) -> None:
+        self._live = live  # heads of the sessions in memory
         self._sessions = sessions
         self._journal = journal
         self._hub = hub
@@ -70,11 +80,26 @@ class DelegationService(Delegations, Subagents):
         outcome = None
         if (head := heads.get(started.child)) is not None:
             outcome = await self._sessions.outcome(started.child, first_turn(started.key))
-        used = 0 if head is None else head.usage.prompt_tokens + head.usage.completion_tokens
+        used = Usage() if head is None else head.usage + head.delegated
         if isinstance(outcome, TurnAnswered):
-            return ChildResult(child=started.child, number=started.number, text=outcome.text, tokens=used)
+            return ChildResult(child=started.child, number=started.number, text=outcome.text, usage=used)
         problem = "it was not started" if outcome is None else outcome.failure.message
-        return ChildResult(child=started.child, number=started.number, problem=problem, tokens=used)
+        return ChildResult(child=started.child, number=started.number, problem=problem, usage=used)
+
+    def spent_with(self, session: SessionId, assignment: Assignment | None) -> Usage:
+        """Return what a session's family has spent besides it: for a subagent its parent and the others of the call.
+
+        It reads the sessions in memory. Those that ended are counted with the result of the call.
+        """
+        if assignment is None or assignment.parent is None or assignment.purpose is not Purpose.DELEGATE:
+            return Usage()
+        family = [duty.child for duty in self._children.duties if duty.parent == assignment.parent]
+        found = (self._live(each) for each in (assignment.parent, *family) if each != session)
+        total = Usage()
+        for head in found:
+            if head is not None:
+                total += head.usage + head.delegated
+        return total
 
     # ------------------------------------------------------------ for people
 

@@ -286,10 +286,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
         needs=Role.USER,
         aliases=("tasks",),
         group=CommandGroup.KNOW,
-        usage="[show N|stop N|stop all|steer N TEXT]",
-        help="List the subagents of this conversation; follow, stop or steer one",
-        details="Shows what each works on. show prints its last steps, steer sends it a message that it reads with "
-        "the results of its tools. N is a number of the list or an id.",
+        usage="[show|stop|steer N]",
+        help="List, follow, stop or steer subagents",
+        details="/agents show N prints the last steps of one, stop N or stop all ends it, and steer N TEXT sends it "
+        "a message that it reads with the results of its tools. N is a number of the list or an id.",
         choices=("show", "stop", "steer"),
     ),
     SlashCommand(name="platforms", group=CommandGroup.KNOW, help="Show the state of the chat platforms"),

@@ -54,7 +54,11 @@ def tool_finished(session: Session, record: ToolFinished) -> Session:
     handed = tuple(call for call in session.handed if call.id != record.call)
     unreviewed = 0 if record.name in SKILL_TOOLS else session.unreviewed_calls + 1
     return replace(
-        with_calls(session, left), messages=session.messages + 1, handed=handed, unreviewed_calls=unreviewed
+        with_calls(session, left),
+        messages=session.messages + 1,
+        handed=handed,
+        unreviewed_calls=unreviewed,
+        delegated=session.delegated + record.spent,
     )
 
 

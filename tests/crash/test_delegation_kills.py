@@ -1,0 +1,76 @@
+"""Kill -9 and SIGTERM at each point of a delegation: the same subagents go on, and each result arrives once."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.support.daemon_process import DaemonProcess
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.timeout(180)
+
+GONE = (urllib.error.URLError, http.client.HTTPException, OSError)
+POINTS = (
+    "before ChildStarted",
+    "after ChildStarted",
+    "turn: about to run a tool",
+    "child: about to start",
+    "after SessionStarted",
+    "child: started",
+    "child: about to report",
+    "before PutFact",
+    "child: reported",
+    "turn: a tool has run",
+    "before ToolFinished",
+    "after ToolFinished",
+)
+TASKS = {"tasks": [{"goal": f"!tool todo {{}}\n!echo result {name}"} for name in ("one", "two")]}
+
+
+OFTEN = (("after ChildStarted", "KILL"), ("child: about to report", "KILL"), ("child: started", "TERM"))
+
+
+EVERY = [(point, sent) for point in POINTS for sent in ("KILL", "TERM")]
+
+
+@pytest.fixture
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess(environ={"HERMES_DELEGATION_MAX_CONCURRENT_CHILDREN": "5"}) as daemon:
+        yield daemon
+
+
+def children_of(daemon: DaemonProcess, parent: str) -> list[dict[str, Any]]:
+    found = daemon.admin.get("/api/sessions?children=true&limit=100")["sessions"]
+    return [each for each in found if (each.get("child") or {}).get("parent") == parent]
+
+
+def delegate(daemon: DaemonProcess, tasks: dict[str, Any] = TASKS) -> str:
+    with suppress(*GONE):
+        return daemon.ask(f"!tool delegate_task {json.dumps(tasks)}", "s", Idempotency_Key="k").text
+    return ""
+
+
+@pytest.mark.parametrize(("point", "sent"), EVERY if os.environ.get("HERMES_TEST_EVERY") else OFTEN)
+def test_interrupted_delegation_goes_on_with_the_same_subagents(daemon: DaemonProcess, point: str, sent: str) -> None:
+    daemon.kill()
+    daemon.start({"HERMES_TEST_CRASH": point, "HERMES_TEST_CRASH_SIGNAL": sent})
+    first = delegate(daemon)
+    assert daemon.process is not None
+    if sent == "KILL" or not first:
+        daemon.process.wait(40)
+        daemon.kill()
+        daemon.start({"HERMES_TEST_CRASH": ""})
+    answer = first or delegate(daemon)
+    assert answer.count("\nresult one\n") == answer.count("\nresult two\n") == 1
+    children = children_of(daemon, "s")
+    assert len(children) == 2
+    eventually(lambda: all(each["phase"] == "ended" for each in children_of(daemon, "s")))
+    assert daemon.ask("!echo over", "s").text == "over"
