@@ -25,11 +25,11 @@ from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
 from hermes.app.actor_system import ActorSystem
-from hermes.app.factories.children import ChildPurposes
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.models import choice_of, review_model, terms_of, title_model
 from hermes.app.factories.provider_proxy import proxy_target
 from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.factories.work.children import ChildPurposes
 from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role

@@ -21,7 +21,6 @@ from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
 from hermes.services.commands import (
-    agents,
     background,
     choices,
     conversation,
@@ -50,7 +49,6 @@ _HANDLERS: Mapping[str, Handler] = {
     **choices.HANDLERS,
     **knowledge.HANDLERS,
     **background.HANDLERS,
-    **agents.HANDLERS,
     **home.HANDLERS,
     **handoff.HANDLERS,
     **trust.HANDLERS,

@@ -1,0 +1,1 @@
+"""Factories of work without a person: child sessions and what starts them."""
