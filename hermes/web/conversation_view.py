@@ -34,7 +34,7 @@ class MessageView:
     text: str
     by: str = ""
     is_note: bool = False
-    pictures: int = 0
+    pictures: tuple[str, ...] = ()  # names in the media store
     calls: list[CallView] = field(default_factory=list)
 
 
@@ -76,13 +76,13 @@ def _view(stored: StoredMessage, message: dict[str, Any]) -> MessageView:
     )
 
 
-def _content(content: Any) -> tuple[str, int]:
-    """Return the text of a message and the number of its pictures."""
+def _content(content: Any) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a message and the names of its pictures."""
     if isinstance(content, str):
-        return content, 0
+        return content, ()
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
-    return "\n\n".join(filter(None, texts)), sum(bool(named_by(part)) for part in parts)
+    return "\n\n".join(filter(None, texts)), tuple(filter(None, map(named_by, parts)))
 
 
 def _call(call: dict[str, Any]) -> CallView:

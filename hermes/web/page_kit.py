@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -14,8 +16,10 @@ from hermes.adapters.http.service import Service
 from hermes.config.secret import Secret
 from hermes.domain.source import Source
 from hermes.domain.values import dataclass, replace
+from hermes.ports.memory import Memories
 from hermes.ports.storage import Journal
 from hermes.services.keys import KeyService
+from hermes.services.learning.skill_service import SkillService
 from hermes.services.live_figures import LiveFigures
 from hermes.services.log_reader import LogReader
 from hermes.services.setting_service import SettingService
@@ -49,6 +53,9 @@ class DashboardParts:
     settings: SettingService
     logs: LogReader
     journal: Journal
+    memories: Memories
+    skills: SkillService
+    media: Path  # directory of the media store
 
     def is_owner_key(self, given: str) -> bool:
         return hmac.compare_digest(_hash(given), _hash(self.api_key.reveal()))
@@ -103,6 +110,14 @@ def field(request: web.Request, name: str, *, most: int = 200) -> str:
     if len(values) != 1 or len(values[0]) > most or "\0" in values[0]:
         raise refusal(400, "invalid_value", f"{name} must be given once, with at most {most} characters.")
     return values[0]
+
+
+def number_in_path(request: web.Request, name: str) -> int:
+    """Return the number of a change in the path. Raises a refusal if it is none."""
+    text = request.match_info[name]
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise refusal(404, "not_found", "There is no such change.")
+    return int(text)
 
 
 def cookie_name(request: web.Request) -> str:

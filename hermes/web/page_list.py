@@ -11,13 +11,16 @@ from hermes.web.pages.asset_route import AssetRoute
 from hermes.web.pages.live_stream import LiveStream
 from hermes.web.pages.log_page import LogPage
 from hermes.web.pages.login_page import LoginPage
+from hermes.web.pages.memory_page import MemoryPage
 from hermes.web.pages.outbox_page import OutboxPage
 from hermes.web.pages.overview_page import OverviewPage
+from hermes.web.pages.picture_route import PictureRoute
 from hermes.web.pages.process_page import ProcessPage
 from hermes.web.pages.session_action import SessionActions
 from hermes.web.pages.session_list_page import SessionListPage
 from hermes.web.pages.session_page import SessionPage
 from hermes.web.pages.setting_page import SettingPage
+from hermes.web.pages.skill_page import SkillPage
 from hermes.web.pages.trace_page import TracePage
 
 
@@ -35,6 +38,9 @@ def page_routes(kit: PageKit) -> list[web.RouteDef]:
         TracePage(kit),
         SettingPage(kit),
         LogPage(kit),
+        MemoryPage(kit),
+        SkillPage(kit),
+        PictureRoute(kit),
         LiveStream(kit),
         AssetRoute(),
     )

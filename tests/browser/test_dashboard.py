@@ -29,6 +29,8 @@ PAGES = [
     "/ui/approvals",
     "/ui/actors",
     "/ui/processes",
+    "/ui/memory",
+    "/ui/skills",
     "/ui/outbox",
     "/ui/settings",
     "/ui/logs",

@@ -62,6 +62,9 @@ async def server(world: ApiHarness, logins: LoginBook, journal: LoopJournal, tmp
         settings=SettingService(home, {}, reload=world.operations.reload),
         logs=LogReader(tmp_path / "hermes.log"),
         journal=cast("Any", journal),
+        memories=cast("Any", None),
+        skills=cast("Any", None),
+        media=tmp_path,
     )
     settings = ApiSettings(host="127.0.0.1", port=0, key=KEY)
     outbox = OutboxService(journal, lambda _: None, clock=lambda: NOW, delivery=lambda: cast("Any", NoDelivery()))

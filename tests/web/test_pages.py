@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
@@ -38,6 +39,8 @@ def ask_for_approval(daemon: DaemonProcess) -> str:
         ("/ui/sessions", "Sessions"),
         ("/ui/approvals", "Approvals and questions"),
         ("/ui/processes", "Background processes"),
+        ("/ui/memory", "Memory"),
+        ("/ui/skills", "Skills"),
         ("/ui/outbox", "Outbox"),
         ("/ui/trace", "Trace of a message"),
         ("/ui/settings", "Settings in force"),
@@ -109,10 +112,76 @@ def test_conversation_is_written_and_paged(daemon: DaemonProcess, visitor: Visit
         daemon.ask(f"!echo number-{number}", session=place.rpartition("/")[2])
     page = visitor.get(place)
     assert "number-34" in page.text
-    assert "number-0<" not in page.text
+    assert "number-0</p>" not in page.text
     earlier = re.search(r'href="(\S+\?before=\d+)">Earlier', page.text)
     assert earlier is not None
-    assert "number-0<" in visitor.get(earlier[1]).text
+    assert "number-0</p>" in visitor.get(earlier[1]).text
+
+
+def test_session_without_a_title_has_its_first_message_as_its_name(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("Plant the   apple tree\ntomorrow").session
+    link = f'<a href="/ui/sessions/{session}">Plant the apple tree tomorrow</a>'
+    assert link in visitor.get("/ui/sessions").text
+    assert link in visitor.get(f"/ui/sessions/{session}/timeline").text
+
+
+def test_command_acts_and_its_reply_is_returned_to_the_script(daemon: DaemonProcess, visitor: Visitor) -> None:
+    session = daemon.ask("!echo first").session
+    path = f"/ui/sessions/{session}/messages"
+    visitor.get(f"/ui/sessions/{session}")
+    said = json.loads(visitor.post(path, text="/title Apple tree", accept="*/*").text)
+    assert (said["ok"], said["place"]) == (True, f"/ui/sessions/{session}")
+    assert "<h1>Apple tree</h1>" in visitor.get(f"/ui/sessions/{session}").text
+    unknown = json.loads(visitor.post(path, text="/titel", accept="*/*").text)
+    assert (unknown["ok"], "/title" in unknown["text"]) == (False, True)
+    assert visitor.post(path, text="/title Pear tree").status == 303  # without scripts
+
+
+def test_command_is_a_message_for_a_login_by_key(daemon: DaemonProcess) -> None:
+    visitor = Visitor(daemon.address)
+    visitor.log_in_by_key((daemon.home / "api.key").read_text().strip())
+    session = daemon.ask("!echo first").session
+    visitor.get(f"/ui/sessions/{session}")
+    sent = visitor.post(f"/ui/sessions/{session}/messages", text="/yolo on", accept="*/*")
+    assert (sent.status, sent.headers["Location"]) == (303, f"/ui/sessions/{session}#end")
+
+
+def test_picture_of_a_message_is_shown_to_logged_in_people_only(
+    daemon: DaemonProcess, visitor: Visitor, stranger: Visitor
+) -> None:
+    picture = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
+    )
+    url = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
+    asked = {"input": [{"role": "user", "content": parts}]}
+    session = daemon.request("POST", "/v1/runs", asked).json()["session_id"]
+    page = visitor.get(f"/ui/sessions/{session}").text
+    [name] = re.findall(r'<img src="(/ui/media/[^"]+)"', page)
+    shown = visitor.get(name)
+    assert (shown.status, shown.headers["Content-Type"], shown.body) == (200, "image/png", picture)
+    assert stranger.get(name).status == 303
+    for wrong in (name.replace(".png", ".txt"), "/ui/media/..%2f..%2fapi.key", f"/ui/media/{'0' * 64}.png"):
+        assert visitor.get(wrong).status == 404
+
+
+def test_memory_and_its_limits_are_shown(daemon: DaemonProcess, visitor: Visitor) -> None:
+    call = json.dumps({"action": "add", "target": "memory", "content": f"Backups are in /srv. {ATTACK}"})
+    daemon.ask(f"!tool memory {call}")
+    page = visitor.get("/ui/memory").text
+    assert "Backups are in /srv. &lt;script&gt;" in page
+    assert "of 2,200 characters" in page
+
+
+def test_skill_is_shown_with_its_versions(daemon: DaemonProcess, visitor: Visitor) -> None:
+    text = "---\nname: tidy-up\ndescription: Tidy a folder\n---\n# How\n\nSort by **age**.\n"
+    daemon.ask(f"!tool skill_manage {json.dumps({'action': 'create', 'name': 'tidy-up', 'content': text})}")
+    assert '<a href="/ui/skills/tidy-up">tidy-up</a>' in visitor.get("/ui/skills").text
+    page = visitor.get("/ui/skills/tidy-up").text
+    assert "<strong>age</strong>" in page
+    assert "name: tidy-up" not in page
+    assert "<strong>1</strong> create by" in page
+    assert visitor.get("/ui/skills/unknown-skill").status == 404
 
 
 def test_reply_is_a_message_of_the_owner(daemon: DaemonProcess, visitor: Visitor) -> None:

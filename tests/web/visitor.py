@@ -15,10 +15,14 @@ WITHIN_S = 40.0
 
 
 class Page:
-    def __init__(self, status: int, headers: Message, text: str) -> None:
+    def __init__(self, status: int, headers: Message, body: bytes) -> None:
         self.status = status
         self.headers = headers
-        self.text = text
+        self.body = body
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
 
     @property
     def form_token(self) -> str:
@@ -48,13 +52,14 @@ class Visitor:
             cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
             connection.request(method, path, body or None, {**headers, **({"Cookie": cookies} if cookies else {})})
             answer = connection.getresponse()
-            page = Page(answer.status, answer.headers, answer.read().decode())
+            page = Page(answer.status, answer.headers, answer.read())
         finally:
             connection.close()
         for line in answer.headers.get_all("Set-Cookie", []):
             for name, morsel in SimpleCookie(line).items():
                 self.cookies[name] = morsel.value
-        self.form_token = page.form_token or self.form_token
+        if page.headers.get_content_maintype() == "text":
+            self.form_token = page.form_token or self.form_token
         return page
 
     def log_in(self, daemon: DaemonProcess) -> None:

@@ -30,6 +30,9 @@ def make_dashboard(base: Foundation, parts: DaemonParts, keys: KeyService, login
             settings=SettingService(base.home, base.environ, reload=parts.operations.reload),
             logs=LogReader(base.home.log_dir / "hermes.log"),
             journal=base.journal,
+            memories=parts.agent.memories,
+            skills=parts.skills,
+            media=base.home.media_dir,
         )
     )
 

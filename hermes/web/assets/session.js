@@ -107,14 +107,19 @@ async function send() {
       form.querySelector("#reply-hint").textContent = found.error.message;
       return;
     }
-    const moved = new URL(answer.url).pathname;
+    const isCommand = answer.headers.get("Content-Type")?.startsWith("application/json");
+    const said = isCommand ? await answer.json() : null;
+    const moved = said ? said.place : new URL(answer.url).pathname;
     if (moved !== location.pathname) {
       location.href = moved;
       return;
     }
     text.value = "";
     list.replaceChildren();
-    form.querySelector("#reply-hint").textContent = "Sent.";
+    const place = form.querySelector("[data-said]");
+    place.hidden = !said;
+    place.textContent = said ? said.text : "";
+    if (!said) form.querySelector("#reply-hint").textContent = "Sent.";
     refreshSoon();
   } finally {
     button.disabled = false;

@@ -11,12 +11,15 @@ from loguru import logger
 from hermes.adapters.http import parameter
 from hermes.adapters.http.field import encode
 from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.service import json_response
 from hermes.adapters.openai_api.file_api import FileApi
 from hermes.domain.ids import SessionId
 from hermes.domain.session.state import Session
 from hermes.domain.text.title import MAX_TITLE
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.submission import Busy, Submission
+from hermes.services.commands.registry import Parsed, Unknown, parse
+from hermes.services.commands.reply import CommandCaller
 from hermes.web.page_kit import FORM, LOGIN, PageKit, field, see
 
 MAX_TEXT = 500_000
@@ -67,6 +70,8 @@ class SessionActions:
             raise refusal(400, "invalid_value", "There is no such choice for a running turn.")
         service.lifetime.check_intake()
         await service.sessions.view(session)  # must exist: a message would create it
+        if not files and (command := parse(text)) is not None and request[LOGIN].is_operator:
+            return await self._command(request, session, command)
         message = await self._message(request, text, files)
         submission = Submission(
             turn=service.new_turn_id(),
@@ -78,6 +83,15 @@ class SessionActions:
         receipt = await service.sessions.submit(submission)
         logger.info("dashboard: message {} of session {} accepted", receipt.turn, receipt.session)
         return see(f"/ui/sessions/{receipt.session}#end")
+
+    async def _command(self, request: web.Request, session: SessionId, command: Parsed | Unknown) -> web.Response:
+        """Run a slash command. The script shows its reply; without scripts its effect is seen on the page."""
+        caller = CommandCaller(source=self._kit.source(request), session=session)
+        reply = await self._kit.service.commands.run(command, caller)
+        place = f"/ui/sessions/{reply.session or session}"
+        if "text/html" in request.headers.get("Accept", ""):
+            return see(place)
+        return json_response({"text": reply.text, "ok": reply.ok, "place": place})
 
     async def _message(self, request: web.Request, text: str, files: list[str]) -> dict[str, Any]:
         inputs = self._kit.service.inputs

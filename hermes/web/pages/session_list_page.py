@@ -14,6 +14,7 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.session.state import Phase
 from hermes.ports.search import SearchFilter
 from hermes.web.page_kit import PageKit
+from hermes.web.session_names import names_of
 
 _PAGE = 50
 _HITS = 50
@@ -42,6 +43,7 @@ class SessionListPage:
             request,
             "sessions.html",
             sessions=page.sessions,
+            names=await names_of(self._kit, page.sessions),
             asked=asked,
             text="",
             following=following,
@@ -62,6 +64,7 @@ class SessionListPage:
             request,
             "sessions.html",
             sessions=[],
+            names={},
             asked=_asked(request),
             text=text,
             following="",

@@ -19,6 +19,7 @@ from hermes.domain.session.state import Phase, Session
 from hermes.web.conversation_view import conversation
 from hermes.web.page_kit import PageKit
 from hermes.web.pages.approval_page import shown_question
+from hermes.web.session_names import names_of
 
 _MESSAGES = 60
 _STEPS = 400  # records of a timeline
@@ -44,6 +45,7 @@ class SessionPage:
             request,
             "session.html",
             view=view,
+            name=await self._name(view.session),
             session=view.session,
             processes=[service.shown_process(each) for each in processes],
             is_open=view.session.phase not in (Phase.SUSPENDED, Phase.ENDED),
@@ -69,8 +71,17 @@ class SessionPage:
         view = await self._kit.service.view(session, exact=True)
         steps = await self._kit.parts.journal.fetch(partial(read_timeline, session=session, limit=_STEPS))
         return await self._kit.page(
-            request, "timeline.html", view=view, session=view.session, steps=steps, cut=view.session.next_seq > _STEPS
+            request,
+            "timeline.html",
+            view=view,
+            name=await self._name(view.session),
+            session=view.session,
+            steps=steps,
+            cut=view.session.next_seq > _STEPS,
         )
+
+    async def _name(self, session: Session) -> str:
+        return (await names_of(self._kit, [session]))[session.id]
 
     async def _conversation(self, session: SessionId, before: int | None) -> dict[str, Any]:
         place = None if before is None else Seq(before)
