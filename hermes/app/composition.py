@@ -149,6 +149,7 @@ def _start_tasks(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) ->
     start("sandbox", _open_sandbox(parts))
     start("titles", parts.titles.run())
     start("skills", parts.skills.run())
+    start("profile", parts.profile.run())
     if base.boot_record is None:
         return
     outputs = output_retention(base.config, parts.folders, system.sessions.conversation, system.processes)

@@ -21,6 +21,7 @@ from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
+from hermes.app.factories.recall.profile import make_profile
 from hermes.app.factories.review import register_reviews
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.app.factories.skills import make_skills
@@ -39,6 +40,7 @@ from hermes.services.event_hub import EventHub
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.live_figures import LiveFigures
 from hermes.services.memory.memory_service import MemoryService
+from hermes.services.profile.profile_service import ProfileService
 from hermes.services.retention import SessionRetention
 from hermes.services.search import SearchService
 from hermes.services.titles import TitleService
@@ -64,6 +66,7 @@ class DaemonParts:
     figures: LiveFigures
     titles: TitleService
     skills: SkillService
+    profile: ProfileService
 
 
 async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
@@ -98,6 +101,8 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         recent=system.sessions.recent,
         heads=system.sessions.heads,
     )
+    profile = make_profile(config, system=system, side=lambda: agent.side, model=lambda: agent.profile_model)
+    hub.also_note(profile.note)
     agent = await make_agent(
         config,
         home,
@@ -107,6 +112,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         stored=stored,
         sandbox=sandbox,
         memories=memories,
+        profile=profile,
         skills=skills,
     )
     stack.push_async_callback(agent.runner.close)
@@ -128,7 +134,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         system=system,
         agent=agent,
         operations=operations,
-        commands=_commands(base, system, agent, operations, folders, skills=skills, stored=stored),
+        commands=_commands(base, system, agent, operations, folders, skills=skills, stored=stored, profile=profile),
         adapters=adapters,
         folders=folders,
         search=search,
@@ -138,6 +144,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         figures=LiveFigures(operations.figures, system.ports.clock),
         titles=titles,
         skills=skills,
+        profile=profile,
     )
 
 
@@ -231,6 +238,7 @@ def _commands(
     *,
     skills: SkillService,
     stored: Conversations,
+    profile: ProfileService,
 ) -> CommandService:
     return CommandService(
         system.sessions,
@@ -249,6 +257,7 @@ def _commands(
         stored=stored,
         memories=agent.memories,
         agents=system.delegations,
+        profile=profile,
     )
 
 

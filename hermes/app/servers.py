@@ -67,6 +67,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         workdirs=workdirs,
         skills=parts.skills,
         memories=parts.agent.memories,
+        profile=parts.profile,
         login_code=None if logins is None else logins.create_code,
     )
     await admin.start()

@@ -63,6 +63,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.trust": ("trust",),
     "skills.skill_commands": ("skills",),
     "memory.memory_commands": ("memory",),
+    "commands.profile": ("profile",),
 }
 
 

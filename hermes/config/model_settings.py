@@ -162,3 +162,4 @@ class AuxiliaryConfig:
     approval: str = setting("", complaint=_choice_complaint, live=True)
     search: str = setting("", complaint=_choice_complaint, live=True)
     review: str = setting("", complaint=_choice_complaint, live=True)
+    profile: str = setting("", complaint=_choice_complaint, live=True)

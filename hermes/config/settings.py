@@ -150,6 +150,15 @@ class MemoryConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileConfig:
+    provider: str = setting("none", choices=("none", "builtin", "honcho"))
+    every: int = setting(1, least=1, most=1000, live=True)
+    prompt_chars: int = setting(1000, least=0, most=20_000, live=True)
+    honcho_url: str = setting("", complaint=base_url_complaint)
+    honcho_workspace: str = setting("hermes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalConfig:
     cwd: str = setting("", path=True)
     timeout_s: float = setting(180.0, least=1, most=_DAY_S)
@@ -297,6 +306,7 @@ class Config:
     tools: ToolsConfig = ToolsConfig()
     delegation: DelegationConfig = DelegationConfig()
     memory: MemoryConfig = MemoryConfig()
+    profile: ProfileConfig = ProfileConfig()
     terminal: TerminalConfig = TerminalConfig()
     sandbox: SandboxConfig = SandboxConfig()
     processes: ProcessesConfig = ProcessesConfig()

@@ -25,7 +25,8 @@ COMMANDS = [
     "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
     "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "pairing", "setup", "export", "import",
-    "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills", "completion",
+    "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills",
+    "memory", "profile", "completion",
 ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.live_api import LiveApi
 from hermes.adapters.admin.memory_api import MemoryApi
 from hermes.adapters.admin.outbox_api import OutboxApi
+from hermes.adapters.admin.profile_api import ProfileApi
 from hermes.adapters.admin.skill_api import SkillApi
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.problem import refusal
@@ -75,12 +76,14 @@ class OperatorApi:
         *,
         skills: SkillApi | None = None,
         memory: MemoryApi | None = None,
+        profile: ProfileApi | None = None,
     ) -> None:
         self._service = service
         self._dashboard = dashboard
         self._keys = keys
         self._skills = skills
         self._memory = memory
+        self._profile = profile
         self._chat = chat
 
     def routes(self) -> list[web.RouteDef]:
@@ -123,6 +126,7 @@ class OperatorApi:
             *self._keys.table(),
             *(self._skills.table() if self._skills is not None else ()),
             *(self._memory.table() if self._memory is not None else ()),
+            *(self._profile.table() if self._profile is not None else ()),
             *(self._dashboard.table() if self._dashboard is not None else ()),
             *(self._chat.table() if self._chat is not None else ()),
         ]

@@ -11,6 +11,7 @@ from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.memory_api import MemoryApi
 from hermes.adapters.admin.operator_api import OperatorApi
+from hermes.adapters.admin.profile_api import ProfileApi
 from hermes.adapters.admin.skill_api import SkillApi
 from hermes.adapters.chat.services import ChatServices
 from hermes.adapters.http.service import Service
@@ -19,6 +20,7 @@ from hermes.config.trust import WorkingDirectories
 from hermes.services.keys import KeyService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
+from hermes.services.profile.profile_service import ProfileService
 
 
 def admin_routes(
@@ -30,6 +32,7 @@ def admin_routes(
     login_code: Callable[[], str] | None,
     skills: SkillService | None,
     memories: MemoryService | None,
+    profile: ProfileService | None = None,
 ) -> list[web.RouteDef]:
     chat = None if chat_services is None else ChatApi(service, chat_services, workdirs)
     own = OperatorApi(
@@ -39,5 +42,6 @@ def admin_routes(
         DashboardApi(service, login_code),
         skills=None if skills is None else SkillApi(service, skills),
         memory=None if memories is None else MemoryApi(service, memories),
+        profile=None if profile is None else ProfileApi(service, profile),
     )
     return [*own.routes(), *api_routes(service)]

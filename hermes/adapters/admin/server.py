@@ -29,6 +29,7 @@ from hermes.domain.values import replace
 from hermes.services.keys import KeyService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
+from hermes.services.profile.profile_service import ProfileService
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -58,6 +59,7 @@ class AdminServer:
         login_code: Callable[[], str] | None = None,
         skills: SkillService | None = None,
         memories: MemoryService | None = None,
+        profile: ProfileService | None = None,
     ) -> None:
         self._path = socket_path
         self._service = replace(service, lifetime=Lifetime(), platform="cli")
@@ -67,6 +69,7 @@ class AdminServer:
         self._login_code = login_code
         self._skills = skills
         self._memories = memories
+        self._profile = profile
         self._listener: Listener | None = None
 
     async def start(self) -> None:
@@ -99,6 +102,7 @@ class AdminServer:
             login_code=self._login_code,
             skills=self._skills,
             memories=self._memories,
+            profile=self._profile,
         )
 
     async def stop(self, grace_s: float) -> None:

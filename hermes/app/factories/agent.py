@@ -28,6 +28,7 @@ from hermes.app.actor_system import ActorSystem
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.models import choice_of, review_model, terms_of, title_model
 from hermes.app.factories.provider_proxy import proxy_target
+from hermes.app.factories.recall.profile import believed, profile_settings
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.app.factories.work.children import ChildPurposes
 from hermes.config.home import Home
@@ -35,10 +36,12 @@ from hermes.config.settings import Config
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.session.state import Preferences
+from hermes.domain.values import replace
 from hermes.ports.processes import Processes
 from hermes.services.children.review_purpose import ReviewSettings
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
+from hermes.services.profile.profile_service import ProfileService
 from hermes.services.recall.search_summary import SearchSummary
 from hermes.services.side_completion import SideCompletion
 from hermes.system.clock import wall
@@ -177,9 +180,11 @@ class AgentParts:
     review: ReviewSettings
     tool_names: Callable[[str, Role], Awaitable[tuple[str, ...]]]  # on a platform, for a role
     children: ChildPurposes
+    profile: ProfileService
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     search_model: str = ""  # summarises what session_search finds; empty: none does
+    profile_model: str = ""  # draws conclusions about people; empty: the configured model
     title_model: str | None = None  # as `title_model` in `hermes/app/factories/models.py`
 
     def context_window(self) -> int:
@@ -210,6 +215,8 @@ class AgentParts:
         self.proxy.use(self.target(config))
         self.title_model = title_model(config)
         self.search_model = config.auxiliary.search
+        self.profile_model = config.auxiliary.profile
+        self.profile.settings = replace(profile_settings(config), provider=self.profile.settings.provider)
         self.memories.settings = memory_settings(config)
         self.review = review_settings(config)
         self.children.configure(config)
@@ -236,6 +243,7 @@ async def make_agent(
     sandbox: SandboxOpener,
     skills: SkillService,
     memories: MemoryService,
+    profile: ProfileService,
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
     workshop = Prepared(
@@ -249,6 +257,7 @@ async def make_agent(
             sandbox=sandbox,
             skills=skills,
             memories=memories,
+            profile=profile,
             summarise=SearchSummary(
                 side=lambda: parts.side,
                 model=lambda: parts.search_model,
@@ -298,7 +307,9 @@ async def make_agent(
         proxy=EndpointProxy(proxy_target(config, environ)),
         target=partial(proxy_target, environ=environ),
         title_model=title_model(config),
+        profile_model=config.auxiliary.profile,
         memories=memories,
+        profile=profile,
         side=SideCompletion(agent=runner, count=system.sessions.count, clock=system.ports.clock),
         search_model=config.auxiliary.search,
         review=review_settings(config),
@@ -320,6 +331,7 @@ def _prepare_turn(
     sandbox: SandboxOpener,
     skills: SkillService,
     memories: MemoryService,
+    profile: ProfileService,
     summarise: SearchSummary,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
@@ -338,6 +350,7 @@ def _prepare_turn(
         memories=memories,
         summarise=summarise,
         delegations=system.delegations,
+        believed=believed(profile),
         tell=tell,
     )
 

@@ -94,6 +94,7 @@ def make_turn_environment(
     memories: Memories,
     summarise: Summarise,
     delegations: Delegations,
+    believed: Callable[[ModelJob], Awaitable[str]],
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -110,13 +111,19 @@ def make_turn_environment(
         delegations=delegations,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
-    return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories))
+    return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories, believed))
 
 
 def with_memory(
-    build: Callable[[ModelJob, Path, str], str], toolbox: Toolbox, memories: Memories
+    build: Callable[[ModelJob, Path, str], str],
+    toolbox: Toolbox,
+    memories: Memories,
+    believed: Callable[[ModelJob], Awaitable[str]],
 ) -> Callable[[ModelJob, Path], Awaitable[str]]:
-    """Return a prompt builder that adds the notes of the turn's scope, if its person may use the memory tool."""
+    """Return a prompt builder that adds the notes of the turn's scope, if its person may use the memory tool.
+
+    `believed` returns the section about the person.
+    """
 
     async def recalled(job: ModelJob) -> str:
         scope = memories.scope(job.scope)
@@ -129,7 +136,8 @@ def with_memory(
             return ""
 
     async def built(job: ModelJob, folder: Path) -> str:
-        return await asyncio.to_thread(build, job, folder, await recalled(job))
+        sections = "\n\n".join(filter(None, (await recalled(job), await believed(job))))
+        return await asyncio.to_thread(build, job, folder, sections)
 
     return built
 

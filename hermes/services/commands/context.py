@@ -19,6 +19,7 @@ from hermes.services.commands.shown import ShownChoices
 from hermes.services.commands.wording import Default
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
+from hermes.services.profile.profile_service import ProfileService
 from hermes.tools.session_scope import Conversations
 
 
@@ -39,6 +40,7 @@ class CommandServices:
     restart: Callable[[str, str], Awaitable[None]]  # takes the reason and the person
     prompt_files: PromptFiles | None = None
     skills: SkillService | None = None
+    profile: ProfileService | None = None
     stored: Conversations | None = None  # for searches; limited by `Scope`
     memories: MemoryService | None = None
     agents: Subagents | None = None

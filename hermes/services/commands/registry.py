@@ -336,6 +336,16 @@ COMMANDS: tuple[SlashCommand, ...] = (
         choices=("pending", "diff", "approve", "reject"),
     ),
     SlashCommand(
+        name="profile",
+        needs=Role.USER,
+        group=CommandGroup.KNOW,
+        usage="[N|forget N|forget all]",
+        help="Show what Hermes believes about you, and why",
+        details="With a number it shows the evidence of that belief. forget removes a belief and its history; no "
+        "copy of it is kept. Only in the terminal, the API and private chats.",
+        choices=("forget",),
+    ),
+    SlashCommand(
         name="search",
         group=CommandGroup.KNOW,
         usage="[since:7d] [until:TIME] [platform:NAME] [person:PLATFORM:USER] [role:user] WORDS",

@@ -40,6 +40,7 @@ from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
+from hermes.services.profile.profile_service import ProfileService
 from hermes.tools.session_scope import Conversations
 
 _HANDLERS: Mapping[str, Handler] = {
@@ -91,6 +92,7 @@ class CommandService:
         stored: Conversations | None = None,
         memories: MemoryService | None = None,
         agents: Subagents | None = None,
+        profile: ProfileService | None = None,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -110,6 +112,7 @@ class CommandService:
             stored=stored,
             memories=memories,
             agents=agents,
+            profile=profile,
         )
 
     def personalities(self) -> Sequence[str]:

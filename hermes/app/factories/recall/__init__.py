@@ -1,0 +1,1 @@
+"""Factories of what Hermes recalls: the person model and semantic search."""

@@ -1,0 +1,1 @@
+"""Person model: beliefs about a person with evidence, what a model concluded, and how contradictions end; pure."""
