@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from hermes.adapters.http.service import TURNS_A_ROUND
 from hermes.adapters.openai_api.server import ApiServer
 from tests.adapters.conftest import KEY, PATIENCE_S, ApiHarness, ask, connect, iterate, raw
 from tests.support.waiting import until
@@ -195,7 +196,7 @@ async def test_request_beyond_the_limit_gets_a_503(world: ApiHarness) -> None:
     refused = await answer(reader)
     assert refused.startswith(b"HTTP/1.1 503")
     head = refused.lower()
-    assert b"\r\nretry-after: 1\r\n" in head
+    assert b"\r\nretry-after: 5\r\n" in head
     assert b"\r\nconnection: close\r\n" in head
     assert b"too_many_connections" in head
     assert await closes(reader)
@@ -218,6 +219,28 @@ async def test_connection_beyond_all_places_gets_a_503_without_a_request(world: 
     assert (await answer(reader)).startswith(b"HTTP/1.1 200")
     held.close()
     writer.close()
+
+
+async def test_flooded_api_stores_nothing_for_clients_that_left_before_their_turn(world: ApiHarness) -> None:
+    """All requests arrive in one round of the event loop: the first ones start, the others find their client gone."""
+    api = await world.api()
+    flood = [await connect(api) for _ in range(3 * TURNS_A_ROUND)]
+    for reader, writer in flood:
+        writer.write(GET)
+        assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    for number, (_, writer) in enumerate(flood):
+        writer.write(_posted(ask(f"request {number}")))
+        writer.write_eof()
+    async with asyncio.timeout(PATIENCE_S):
+        answers = [await reader.read() for reader, _ in flood]
+    served = sum(each.startswith(b"HTTP/1.1 200") for each in answers)
+    refused = sum(each.startswith(b"HTTP/1.1 429") and b"busy" in each for each in answers)
+    assert served >= TURNS_A_ROUND
+    assert refused >= 1
+    assert served + refused == len(flood)
+    assert len(world.desk.submitted) == served
+    for _, writer in flood:
+        writer.close()
 
 
 async def test_client_that_closes_its_side_after_the_request_gets_its_answer(world: ApiHarness) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hermes.adapters.http.event_stream import PIECE_BYTES, EventStream, Turnstile
+from hermes.adapters.http.event_stream import PIECE_BYTES, PIECES_A_ROUND, EventStream
+from hermes.adapters.http.turnstile import Turnstile
 from hermes.adapters.openai_api.runs import run_api
 from hermes.adapters.openai_api.runs.run_object import event_of
 from hermes.adapters.openai_api.turns.shared_turn import FreshRead, SharedTurns
@@ -134,7 +135,7 @@ def a_stream(turnstile: Turnstile) -> tuple[EventStream, Written]:
 
 
 async def test_a_long_event_goes_out_in_pieces() -> None:
-    stream, written = a_stream(Turnstile())
+    stream, written = a_stream(Turnstile(PIECES_A_ROUND))
     event = bytes(range(256)) * 1_000
     await stream.send_frame(event)
     assert b"".join(written.pieces) == event
@@ -142,7 +143,7 @@ async def test_a_long_event_goes_out_in_pieces() -> None:
 
 
 async def test_after_a_cancelled_event_the_rest_of_it_comes_first() -> None:
-    stream, written = a_stream(Turnstile())
+    stream, written = a_stream(Turnstile(PIECES_A_ROUND))
     written.free.clear()
     event = b"x" * (3 * PIECE_BYTES)
     sending = asyncio.create_task(stream.send_frame(event))
@@ -170,3 +171,14 @@ async def test_the_turnstile_lets_a_few_through_in_each_round() -> None:
     assert passed == list(range(10))
     assert max(after - before for before, after in itertools.pairwise(counts)) <= 3
     await asyncio.gather(*tasks)
+
+
+async def test_turnstile_passes_the_next_one_when_a_waiting_task_is_cancelled() -> None:
+    turnstile = Turnstile(per_round=1)
+    first, left, next_one = (asyncio.create_task(turnstile()) for _ in range(3))
+    assert not await first
+    left.cancel()
+    async with asyncio.timeout(5):
+        assert await next_one
+    assert left.cancelled()
+    assert turnstile.waiting == 0

@@ -26,10 +26,13 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")  # the parser checks which bracket closes which
 
 
-async def read_json(request: web.Request, *, limit_bytes: int, timeout_s: float) -> Any:
+async def read_json_body(request: web.Request, *, limit_bytes: int, timeout_s: float) -> bytes:
     if request.content_type != "application/json" or (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
         raise refusal(415, "unsupported_media_type", "Send the body as Content-Type: application/json, in UTF-8.")
-    body = await read(request, limit_bytes=limit_bytes, timeout_s=timeout_s)
+    return await read(request, limit_bytes=limit_bytes, timeout_s=timeout_s)
+
+
+async def parsed(body: bytes) -> Any:
     return parse(body) if len(body) < _LARGE_BYTES else await asyncio.to_thread(parse, body)
 
 

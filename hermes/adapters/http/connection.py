@@ -119,6 +119,11 @@ class Connection(web.RequestHandler):
         if self._name is not None and not self._door.set_following(self._name):
             raise too_many_connections()
 
+    @property
+    def has_left(self) -> bool:
+        """Whether the client has closed the connection, or its side of it."""
+        return self._half_closed or self.lost.done()
+
     def streams(self) -> None:
         """Note that the answer is a stream: from now on a client that closes its side has left."""
         self._answers_after_eof = False

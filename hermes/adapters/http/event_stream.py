@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from typing import Any, Final
 
 from aiohttp import web
@@ -11,6 +9,7 @@ from aiohttp import web
 from hermes.adapters.http import presentation
 from hermes.adapters.http.connection import connection_of
 from hermes.adapters.http.problem import Problem
+from hermes.adapters.http.turnstile import Turnstile
 
 PIECE_BYTES: Final = 32 << 10
 PIECES_A_ROUND: Final = 16  # of all streams together: half a megabyte takes a few milliseconds
@@ -21,29 +20,6 @@ def frame(data: Any, event: str = "", place: str = "") -> bytes:
     name = f"event: {event}\n".encode() if event else b""
     number = f"id: {place}\n".encode() if place else b""
     return b"".join((number, name, b"data: ", presentation.encode(data), b"\n\n"))
-
-
-class Turnstile:
-    """Lets a few writes through in each iteration of the event loop, first come, first served."""
-
-    def __init__(self, per_round: int = PIECES_A_ROUND) -> None:
-        self._per_round = per_round
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def __call__(self) -> None:
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_soon(self._release, loop)
-        self._waiting.append(passed := loop.create_future())
-        await passed
-
-    def _release(self, loop: asyncio.AbstractEventLoop) -> None:
-        for _ in range(min(self._per_round, len(self._waiting))):
-            passed = self._waiting.popleft()
-            if not passed.done():  # else the waiting task was cancelled
-                passed.set_result(None)
-        if self._waiting:
-            loop.call_soon(self._release, loop)
 
 
 class EventStream:

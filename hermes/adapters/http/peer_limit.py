@@ -22,7 +22,7 @@ from loguru import logger
 
 LOOPBACK_CONNECTIONS: Final = 1500  # defaults per address
 PEER_CONNECTIONS: Final = 64
-RETRY_AFTER_S: Final = 1
+RETRY_AFTER_S: Final = 5  # connections are held for long: a second later there is hardly more room
 SILENCE_S: Final = 1.0  # a connection without a request so far counts as idle after this
 _BODY = (
     b'{"error":{"message":"Too many connections. Try again later.","type":"server_error","param":null,"code":"%s"}}'

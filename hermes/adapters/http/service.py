@@ -13,7 +13,7 @@ from aiohttp import web
 
 from hermes.adapters.http import body, presentation, problem
 from hermes.adapters.http.connection import connection_of, watch_heads
-from hermes.adapters.http.event_stream import STREAM, TURNSTILE, Turnstile
+from hermes.adapters.http.event_stream import PIECES_A_ROUND, STREAM, TURNSTILE
 from hermes.adapters.http.key_scope import KEY
 from hermes.adapters.http.late_routes import LateRoutes
 from hermes.adapters.http.listener import Lifetime
@@ -27,7 +27,9 @@ from hermes.adapters.http.parameter import (
     TURN_HEADER,
 )
 from hermes.adapters.http.stream_token import StreamToken
+from hermes.adapters.http.turnstile import Turnstile
 from hermes.domain.access.role import Role
+from hermes.domain.errors import BusyError
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.process.process_record import ProcessView
 from hermes.domain.read.views import SessionView
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 API_PLATFORM = "api"
+TURNS_A_ROUND = 8  # turns that start in one round of the event loop: a flood of them must not slow running ones
 RECEIPT = web.RequestKey("receipt", Receipt)
 SESSION = web.RequestKey("session", str)
 
@@ -73,6 +76,7 @@ class Service:
     new_turn_id: Callable[[], TurnId]
     clock: Clock
     lifetime: Lifetime = field(default_factory=Lifetime)
+    intake: Turnstile = field(default_factory=lambda: Turnstile(TURNS_A_ROUND))
     platform: str = API_PLATFORM  # platform of sessions that start here
     model_name: str = "hermes"
     max_body_bytes: int = 8 * 2**20
@@ -95,12 +99,21 @@ class Service:
             return Source(platform=key.platform, user=key.name, role=key.role)
         return Source(platform=self.platform, user=user, role=Role.OWNER)
 
+    async def read_body(self, request: web.Request) -> bytes:
+        return await body.read_json_body(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+
     async def read_json(self, request: web.Request) -> Any:
-        return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+        return await body.parsed(await self.read_body(request))
 
     async def read_turn(self, request: web.Request, check: Callable[[Any], object]) -> Any:
-        """Return the checked body of a turn. Its pictures and documents are stored, or replaced by notes."""
-        read = await self.read_json(request)
+        """Return the checked body of a turn. Its pictures and documents are stored, or replaced by notes.
+
+        Under load it waits for its place, and refuses a request whose client has left by then: nothing is stored.
+        """
+        received = await self.read_body(request)
+        if await self.intake() and connection_of(request).has_left:
+            raise BusyError("The client had left when its turn came up. Nothing was stored; try again.")
+        read = await body.parsed(received)
         check(read)
         return read if self.inputs is None else await self.inputs.resolve(read, self.owner(request))
 
@@ -144,7 +157,7 @@ def json_response(value: Any, status: int = 200) -> web.Response:
 
 def application(routes: list[web.RouteDef], *guards: Middleware, late: Iterable[LateRoutes] = ()) -> web.Application:
     app = web.Application(middlewares=[watch_heads, answer_problems, *guards])
-    app[TURNSTILE] = Turnstile()
+    app[TURNSTILE] = Turnstile(PIECES_A_ROUND)
     app.add_routes(map(body.continued_later, routes))
     for each in late:
         app.router.register_resource(each)

@@ -94,7 +94,7 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
 def _collect_seldom() -> None:
     """Keep the modules out of garbage collections, and collect seldom: it took a tenth of a turn's CPU time."""
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)
 
 
 def _timeout_s(daemon: Daemon, allowed_s: float | None) -> float:
