@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
 from hermes.actors.process.process_registry import ProcessRegistry
 from hermes.actors.process.process_services import HostThreads
@@ -32,10 +33,12 @@ from hermes.app.operations import DaemonOperations
 from hermes.app.system_settings import system_settings
 from hermes.config.log import redacted
 from hermes.domain.ids import SessionId
+from hermes.domain.read.context_report import PartSize
 from hermes.ports.chat import ChatAdapter
 from hermes.ports.given import IdSource
 from hermes.processes.host import LinuxProcessHost
 from hermes.services.commands.service import CommandService
+from hermes.services.context.context_service import ContextService
 from hermes.services.event_hub import EventHub
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.live_figures import LiveFigures
@@ -258,7 +261,16 @@ def _commands(
         memories=agent.memories,
         agents=system.delegations,
         profile=profile,
+        context=ContextService(
+            system.ports.journal, sizes=_sizes, schemas=agent.tool_schemas, window=agent.context_window
+        ),
     )
+
+
+def _sizes(**request: Any) -> tuple[PartSize, ...]:
+    from hermes.services.context.context_meter import sizes  # noqa: PLC0415 - no start needs it
+
+    return sizes(**request)
 
 
 def _new_process_id() -> str:

@@ -36,7 +36,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "chat.chat": ("chat",),
     "inspection.ps": ("ps",),
     "inspection.top": ("top",),
-    "inspection.inspect": ("sessions", "show", "why"),
+    "inspection.inspect": ("sessions", "show", "why", "context"),
     "commands.search": ("search",),
     "inspection.tail": ("tail",),
     "inspection.trace": ("trace",),

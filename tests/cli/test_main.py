@@ -21,8 +21,8 @@ from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
 from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
-    "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "search", "tail", "trace",
-    "approve", "deny",
+    "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "context", "search", "tail",
+    "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
     "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "pairing", "setup", "export", "import",
     "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills",

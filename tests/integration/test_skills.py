@@ -54,6 +54,11 @@ def test_index_is_in_the_prompt_and_frozen_for_a_session(model: ScriptedModel) -
         assert prompts(model)[-1] == prompts(model)[0]
         daemon.ask("say five", "new")
         assert "- invoices: Writes invoices." in prompts(model)[-1]
+        said = daemon.request("POST", "/api/sessions/new/commands", {"text": "/context"}).json()
+        assert {"List of skills", "Messages of people", "Free"} <= {row[0] for row in said["rows"]}
+        report = daemon.request("GET", "/api/sessions/new/context").json()
+        assert report["estimated"] == sum(each["tokens"] for each in report["parts"])
+        assert f"About {report['estimated']:,} of " in daemon.hermes("context", "new").stdout
 
 
 def test_skill_is_loaded_step_by_step_without_a_restart() -> None:

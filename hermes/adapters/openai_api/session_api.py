@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.parameter import Flag, is_set, query
+from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.schema import Fields, SessionIdText
 from hermes.adapters.http.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.sessions import session_list
@@ -70,6 +71,7 @@ class SessionApi:
             web.delete("/api/sessions/{id}", self.erase),
             web.get("/api/sessions/{id}/messages", self.messages),
             web.get("/api/sessions/{id}/processes", self.processes),
+            web.get("/api/sessions/{id}/context", self.context),
         ]
 
     async def recent(self, request: web.Request) -> web.Response:
@@ -114,6 +116,15 @@ class SessionApi:
         session = remember_session(request, view.session.id)
         listed = await self._service.processes.listed(session)
         return json_response({"session_id": session, "processes": [self._service.shown_process(x) for x in listed]})
+
+    async def context(self, request: web.Request) -> web.Response:
+        """Return what fills the context window, by part."""
+        view = await self._service.sessions.view(parameter.session_in_path(request))
+        remember_session(request, view.session.id)
+        report = await self._service.commands.context_report(view.session)
+        if report is None:
+            raise refusal(404, "not_found", "This daemon has no figures about context windows.")
+        return json_response(report.plain())
 
     async def messages(self, request: web.Request) -> web.Response:
         """Return messages after or before a position, oldest first; without one, the last page."""

@@ -181,6 +181,7 @@ class AgentParts:
     tool_names: Callable[[str, Role], Awaitable[tuple[str, ...]]]  # on a platform, for a role
     children: ChildPurposes
     profile: ProfileService
+    tool_schemas: Callable[[str, Role, tuple[str, ...] | None], Awaitable[bytes]]  # the same, or only some of them
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     search_model: str = ""  # summarises what session_search finds; empty: none does
@@ -271,6 +272,9 @@ async def make_agent(
     async def tool_names(platform: str, role: Role) -> tuple[str, ...]:
         return (await workshop()).toolbox.names(platform, role)
 
+    async def tool_schemas(platform: str, role: Role, only: tuple[str, ...] | None) -> bytes:
+        return (await workshop()).toolbox.schemas(platform, role, only)
+
     budget, guest_budget = budgets(config)
     ledger = Ledger(budget=budget, guest_budget=guest_budget, clock=wall)
     ledger.load(await system.ports.journal.fetch(lambda reader: reader.tallies(ledger.today())))
@@ -315,6 +319,7 @@ async def make_agent(
         review=review_settings(config),
         tool_names=tool_names,
         children=ChildPurposes(config, system=system, folders=folders, workshop=workshop),
+        tool_schemas=tool_schemas,
         aliases=alias_names(config),
         defaults=preferences(config),
     )

@@ -1,4 +1,4 @@
-"""`hermes sessions`, `show` and `why`: stored sessions, also without a daemon."""
+"""`hermes sessions`, `show` and `why`: stored sessions, also without a daemon. `hermes context` needs one."""
 
 from __future__ import annotations
 
@@ -55,6 +55,14 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(why)
     _add_exact(why)
+    context = commands.add(
+        "context",
+        _context,
+        "Show what fills the context window of a session, by part. Needs a running daemon.",
+        examples=f"  hermes context {_SESSION}\n  hermes context - --json",
+        json=True,
+    )
+    add_session(context)
 
 
 def declare_show(commands: Commands) -> None:
@@ -199,3 +207,25 @@ def _why(args: argparse.Namespace, records: Records) -> Answer:
     view = records.view(resolve_id(records, args.session), tail=0, exact=args.exact)
     answer = {"session_id": view["session"]["id"], "why": view["why"]}
     return answer, lambda: print_text(printable(answer["why"]))
+
+
+def _context(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import AdminClient, session_path
+    from hermes.cli.output import print_json
+    from hermes.cli.session_lookup import DaemonRecords, resolve_id
+    from hermes.config.home import Home
+    from hermes.domain.read.context_report import ContextPart, ContextReport, PartSize
+    from hermes.services.context.context_text import context_table
+
+    client = AdminClient(Home.from_environ(environ).socket)
+    found = client.get(f"/api{session_path(resolve_id(DaemonRecords(client), args.session))}/context")
+    if args.json:
+        print_json(found)
+        return 0
+    parts = tuple(
+        PartSize(part=ContextPart(each["part"]), tokens=each["tokens"], items=each["items"])
+        for each in found["parts"]
+    )
+    report = ContextReport(session=found["session_id"], parts=parts, window=found["window"], counted=found["counted"])
+    print_text(context_table(report)[0])
+    return 0

@@ -17,6 +17,7 @@ from hermes.services.commands.registry import Parsed
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.commands.wording import Default
+from hermes.services.context.context_service import ContextService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService
@@ -44,6 +45,7 @@ class CommandServices:
     stored: Conversations | None = None  # for searches; limited by `Scope`
     memories: MemoryService | None = None
     agents: Subagents | None = None
+    context: ContextService | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

@@ -10,6 +10,7 @@ from hermes.services.commands.command_help import GREETING, help_text
 from hermes.services.commands.context import CommandContext, Handler, whole_number
 from hermes.services.commands.reply import CommandReply
 from hermes.services.commands.wording import TALLY_HEADINGS, insights, status, tally_rows, usage
+from hermes.services.context.context_text import context_table
 
 DAYS = 30
 MAX_DAYS = 365
@@ -38,6 +39,14 @@ async def tell_usage(context: CommandContext) -> CommandReply:
     if context.session is None:
         return CommandReply(text=_NOTHING_YET)
     return CommandReply(text=usage(context.session, context.services.default(), context.services.clock()))
+
+
+async def tell_context(context: CommandContext) -> CommandReply:
+    service = context.services.context
+    if context.session is None or service is None:
+        return CommandReply(text=_NOTHING_YET)
+    text, rows = context_table(await service.report(context.session))
+    return CommandReply(text=text, title="Context", rows=rows)
 
 
 async def tell_insights(context: CommandContext) -> CommandReply:
@@ -79,6 +88,7 @@ HANDLERS: dict[str, Handler] = {
     "status": tell_status,
     "why": tell_why,
     "usage": tell_usage,
+    "context": tell_context,
     "insights": tell_insights,
     "whoami": tell_caller,
     "help": tell_help,

@@ -264,6 +264,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(name="why", group=CommandGroup.KNOW, help="Explain the state of this conversation"),
     SlashCommand(name="usage", group=CommandGroup.KNOW, help="Show tokens, cost and context of this conversation"),
     SlashCommand(
+        name="context",
+        group=CommandGroup.KNOW,
+        help="Show what fills the context window, by part",
+        details="Tokens are estimated, and the provider's count of the last request is shown beside them.",
+    ),
+    SlashCommand(
         name="insights",
         needs=Role.ADMIN,
         group=CommandGroup.KNOW,

@@ -12,8 +12,9 @@ from contextlib import suppress
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
 from hermes.domain.ids import TurnId
+from hermes.domain.read.context_report import ContextReport
 from hermes.domain.read.views import SessionView
-from hermes.domain.session.state import Preferences
+from hermes.domain.session.state import Preferences, Session
 from hermes.domain.values import replace
 from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
@@ -38,6 +39,7 @@ from hermes.services.commands.context import CommandContext, CommandServices, Ha
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
+from hermes.services.context.context_service import ContextService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService
@@ -93,6 +95,7 @@ class CommandService:
         memories: MemoryService | None = None,
         agents: Subagents | None = None,
         profile: ProfileService | None = None,
+        context: ContextService | None = None,
     ) -> None:
         self._services = CommandServices(
             sessions=sessions,
@@ -113,7 +116,12 @@ class CommandService:
             memories=memories,
             agents=agents,
             profile=profile,
+            context=context,
         )
+
+    async def context_report(self, session: Session) -> ContextReport | None:
+        """Return what fills the context window; None: nothing here can tell."""
+        return None if self._services.context is None else await self._services.context.report(session)
 
     def personalities(self) -> Sequence[str]:
         return self._services.personalities()

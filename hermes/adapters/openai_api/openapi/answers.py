@@ -254,6 +254,20 @@ class ProcessPageJson(TypedDict):
     processes: list[ProcessJson]
 
 
+class ContextPartJson(TypedDict):
+    part: Annotated[str, Meta(description="identity, rules, guidance, skills, memory, tools, people, answers, …")]
+    tokens: Annotated[Count, Meta(description="An estimate.")]
+    items: Annotated[Count, Meta(description="Number of messages or tools in this part.")]
+
+
+class ContextJson(TypedDict):
+    session_id: SessionIdText
+    window: Annotated[Count, Meta(description="Size of the model's context window; 0: unknown.")]
+    counted: Annotated[Count, Meta(description="Tokens of the last request, as the provider counted them.")]
+    estimated: Annotated[Count, Meta(description="Sum of the parts.")]
+    parts: list[ContextPartJson]
+
+
 class AllProcesses(TypedDict):
     processes: list[ProcessJson]
 

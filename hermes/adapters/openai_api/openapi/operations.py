@@ -286,6 +286,12 @@ _PROCESSES = (
         answer=answers.ProcessPageJson,
     ),
     ApiRoute(
+        route="GET /api/sessions/{id}/context",
+        id="getContext",
+        summary="Show what fills the context window of a session, by part",
+        answer=answers.ContextJson,
+    ),
+    ApiRoute(
         route="GET /api/processes",
         id="listAllProcesses",
         summary="List processes of all sessions",

@@ -1,0 +1,1 @@
+"""Figures about the context window."""
