@@ -13,6 +13,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from hermes.config.trust import read_answers
 from hermes.tui.chat.app import ChatApp, ChatOptions
 from hermes.tui.chat.chat_screen import ChatScreen
 from hermes.tui.chat.completion import Candidate
@@ -379,11 +380,31 @@ async def test_directory_is_trusted_once(tmp_path: Path) -> None:
     project.mkdir()
     async with running(daemon, tmp_path, ask_directory=project) as (app, pilot):
         await until(lambda: isinstance(app.screen, ChoiceScreen))
-        await pilot.press(*"typed", "enter")
+        await pilot.press(*"why", "enter")
         assert app.link.workdir is None
         await pilot.press("down", "enter")
         await until(lambda: app.link.workdir == str(project))
     assert (tmp_path / "trusted_directories.json").exists()
+
+
+async def test_letter_moves_to_a_choice(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    async with running(daemon, tmp_path, ask_directory=tmp_path) as (app, pilot):
+        await until(lambda: isinstance(app.screen, ChoiceScreen))
+        await pilot.press("n", "enter")
+        await until(lambda: not isinstance(app.screen, ChoiceScreen))
+        assert app.link.workdir is None
+    assert await asyncio.to_thread(read_answers, tmp_path) == {str(tmp_path): False}
+
+
+async def test_empty_conversation_greets_with_the_last_ones(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    daemon.sessions = [{**session_json(title="Trip to Lima"), "active_at": 1.0}]
+    async with running(daemon, tmp_path, workdir="/srv/project") as (app, pilot):
+        await shows(pilot, app, "Trip to Lima")
+        assert "/srv/project" in screen_text(app)
+        await begin_turn(daemon, app, pilot)
+        await until(lambda: "Trip to Lima" not in screen_text(app))
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 60)])

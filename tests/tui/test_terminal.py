@@ -32,9 +32,10 @@ def daemon() -> Iterator[DaemonProcess]:
 
 
 def latest_message(daemon: DaemonProcess) -> str:
-    session = daemon.admin.get("/api/sessions", limit=1)["sessions"][0]["id"]
-    messages = daemon.admin.get(f"/api/sessions/{session}/messages")["messages"]
-    return str(next(each["content"] for each in messages if each["role"] == "user"))
+    """The first message of the last session; empty if there is none yet."""
+    sessions = daemon.admin.get("/api/sessions", limit=1)["sessions"]
+    messages = daemon.admin.get(f"/api/sessions/{sessions[0]['id']}/messages")["messages"] if sessions else []
+    return str(next((each["content"] for each in messages if each["role"] == "user"), ""))
 
 
 @needs_tmux

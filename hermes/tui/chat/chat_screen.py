@@ -37,6 +37,7 @@ from hermes.tui.widgets.status_bar import (
     state_of,
 )
 from hermes.tui.widgets.transcript import TranscriptView
+from hermes.tui.widgets.welcome import Greeting, Welcome, recent_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +59,8 @@ _QUIET_S: Final = 1.0  # without a key, before a question takes the focus
 _AGAIN_S: Final = 2.0  # within which a second Ctrl-C exits
 _REFRESH_S: Final = 5.0
 _REVIVE_S: Final = 3.0
+_RECENT: Final = 3  # conversations in the greeting
+_GREETING_ROWS: Final = 20  # of the screen
 
 
 class ChatScreen(Screen[None]):
@@ -66,6 +69,7 @@ class ChatScreen(Screen[None]):
     #body { height: 1fr; }
     #main { width: 1fr; height: 1fr; }
     #main.beside { display: none; }
+    #conversation { height: 1fr; overflow: hidden; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "stop", priority=True),
@@ -101,6 +105,7 @@ class ChatScreen(Screen[None]):
         self._lists = lists
         self._commands = SlashCommands(self, link, lists)
         self._sessions: Sequence[Mapping[str, Any]] = ()
+        self._recent: Sequence[Mapping[str, Any]] = ()
         self._find = options.find
         self._wants_side_bar: bool | None = None
         self._drawing = False
@@ -111,7 +116,9 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="main"):
-                yield TranscriptView(self._options.data_dir / "media")
+                with Vertical(id="conversation"):
+                    yield Welcome()
+                    yield TranscriptView(self._options.data_dir / "media")
                 yield PendingLines(markup=False)
                 yield QuestionMenu()
                 yield ActivityLine()
@@ -139,6 +146,7 @@ class ChatScreen(Screen[None]):
         view = self._link.view
         await self.query_one(TranscriptView).show(view.blocks, has_earlier=view.earliest is not None)
         self.query_one(PendingLines).show(view.pending)
+        self.query_one(Welcome).show(None if view.blocks or view.pending else self._greeting())
         self._draw_question(view)
         self._draw_side_bar()
         self._draw_status()
@@ -148,10 +156,19 @@ class ChatScreen(Screen[None]):
         online = self._link.connection is LinkState.ONLINE
         if online and not self._was_online:
             self.run_worker(self._load_commands())
+            self.run_worker(self._load_recent())
             if find := self._find:
                 self._find = ""
                 self.run_worker(self.action_sessions(find))
         self._was_online = online
+
+    def _greeting(self) -> Greeting | None:
+        """Return the greeting of an empty conversation; None before the daemon has answered, or without room."""
+        model = self._link.figures.model
+        if not model or self.size.height < _GREETING_ROWS:
+            return None
+        recent = recent_of(self._recent, time.time())
+        return Greeting(model=model, directory=self._link.workdir or "", recent=recent)
 
     def _draw_question(self, view: ChatView) -> None:
         menu = self.query_one(QuestionMenu)
@@ -274,12 +291,19 @@ class ChatScreen(Screen[None]):
             await self._commands.run(said)
         else:
             self.app.said = True
-            pictures = await asyncio.to_thread(named_in, text, self.directory())
+            pictures = await asyncio.to_thread(named_in, text, self.directory()) if "@" in text else ()
             self._link.send(text.strip("\n"), pictures)
 
     async def _load_commands(self) -> None:
         with suppress(HermesError):  # the next connection loads them
             self._input.commands = await self._commands.listed()
+
+    async def _load_recent(self) -> None:
+        """Load the last conversations for the greeting."""
+        if not self._link.view.blocks:
+            with suppress(HermesError):
+                self._recent = await self._lists.sessions(_RECENT)
+                self._changed()
 
     # ------------------------------------------------------------ questions
 
@@ -301,7 +325,7 @@ class ChatScreen(Screen[None]):
     async def _ask_directory(self, directory: Path) -> None:
         choices = {"yes": f"Yes, work in {directory}", "no": "No, work in the default directory"}
         answer = await self.app.push_screen_wait(
-            ChoiceScreen(f"Let the agent work in {directory}? (arrow keys, Enter; Esc: ask again later)", choices)
+            ChoiceScreen(f"Let the agent work in {directory}? (y or n, then Enter; Esc: ask again later)", choices)
         )
         if answer is not None:
             await asyncio.to_thread(remember_answer, self._options.data_dir, directory, trusted=answer == "yes")

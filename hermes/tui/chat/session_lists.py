@@ -19,9 +19,9 @@ class SessionLists:
         found: list[Mapping[str, Any]] = (await self._daemon.call("GET", "/api/commands"))["commands"]
         return found
 
-    async def sessions(self) -> list[Mapping[str, Any]]:
+    async def sessions(self, limit: int = 100) -> list[Mapping[str, Any]]:
         """Return the last active sessions, each with the beginning of its first message as `preview`."""
-        params = {"limit": "100", "preview": "1"}
+        params = {"limit": str(limit), "preview": "1"}
         found = await self._daemon.call("GET", "/api/sessions", params=params)
         previews = found.get("previews") or {}
         return [{**each, "preview": previews.get(each["id"], {}).get("first", "")} for each in found["sessions"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -16,21 +17,24 @@ from textual.widgets.option_list import Option
 from hermes.domain.errors import HermesError
 from hermes.tui.chat.completion import matches
 from hermes.tui.chat.keys import KEYS
-from hermes.tui.widgets.plain_text import one_line
+from hermes.tui.widgets.plain_text import age, one_line
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.events import Key
 
 _SEARCH_AFTER_S: Final = 0.25  # of silence
 _SEARCHED_CHARS: Final = 3
+_PAUSE_S: Final = 0.7  # before a letter that chooses
 _CSS: Final = """
 {name} {{ align: center middle; }}
 {name} > Vertical {{
     width: 90%; max-width: 100; height: auto; max-height: 90%; padding: 0 1;
     background: $panel; border: round $primary;
 }}
-{name} OptionList {{ height: auto; max-height: 20; border: none; background: $panel; scrollbar-size-vertical: 1; }}
+{name} OptionList {{ height: auto; max-height: 20; border: none; background: $panel; scrollbar-size-vertical: 1;
+    text-wrap: nowrap; text-overflow: ellipsis; }}
 {name} Input {{ border: none; height: 1; padding: 0; background: $surface; margin: 0 0 1 0; }}
 {name} .title {{ text-style: bold; height: auto; margin: 0 0 1 0; }}
 """
@@ -67,7 +71,11 @@ def _help_text(commands: Sequence[Mapping[str, Any]]) -> Text:
 
 
 class ChoiceScreen(ModalScreen[str | None]):
-    """Choice of one of several values. None is chosen at first, so that a stray Enter decides nothing."""
+    """Choice of one of several values, by arrow keys or first letters, and Enter.
+
+    None is chosen at first, so that a stray Enter decides nothing. Letters of a message that a person types meanwhile
+    choose nothing either: a letter counts by itself, after a pause.
+    """
 
     DEFAULT_CSS = _CSS.format(name="ChoiceScreen")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
@@ -77,6 +85,7 @@ class ChoiceScreen(ModalScreen[str | None]):
         self._title = title
         self._choices = choices
         self._chosen = chosen
+        self._letter_at = 0.0
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -89,6 +98,22 @@ class ChoiceScreen(ModalScreen[str | None]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = [*self._choices].index(self._chosen) if self._chosen in self._choices else None
+
+    def on_key(self, event: Key) -> None:
+        """Move to the next choice that begins with a letter."""
+        if event.character is None or not event.character.isprintable():
+            return
+        options = self.query_one(OptionList)
+        is_typing, self._letter_at = event.time - self._letter_at < _PAUSE_S, event.time
+        if is_typing:
+            options.highlighted = None
+            return
+        at = -1 if options.highlighted is None else options.highlighted
+        texts = [text.casefold() for text in self._choices.values()]
+        order = [*range(at + 1, len(texts)), *range(at + 1)]
+        found = next((each for each in order if texts[each].startswith(event.character.casefold())), None)
+        if found is not None:
+            options.highlighted = found
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)
@@ -144,7 +169,8 @@ class SessionPicker(ModalScreen[str | None]):
     def _list(self, sessions: Sequence[Mapping[str, Any]], hits: Sequence[Mapping[str, Any]]) -> None:
         options = self.query_one(OptionList)
         options.clear_options()
-        rows = {str(each["id"]): _session_row(each) for each in sessions}
+        now = time.time()
+        rows = {str(each["id"]): _session_row(each, now) for each in sessions}
         for hit in hits:
             rows.setdefault(str(hit["session_id"]), _hit_row(hit))
         options.add_options(Option(row, id=session) for session, row in rows.items())
@@ -164,15 +190,17 @@ class SessionPicker(ModalScreen[str | None]):
         self.dismiss(event.option_id)
 
 
-def _session_row(session: Mapping[str, Any]) -> Text:
-    row = Text(no_wrap=True, overflow="ellipsis")
-    row.append(f"{session['id']}  ", "dim")
+def _session_row(session: Mapping[str, Any], now: float) -> Text:
+    row = Text()
+    row.append(f"{age(now - float(session.get('active_at') or now)):>6}  ", "dim")
     row.append(one_line(str(session.get("title") or session.get("preview") or "no title"), 60), "bold")
+    phase = str(session.get("phase") or "idle").replace("_", " ")
+    row.append(f"  {'' if phase == 'idle' else phase + ', '}{session['id']}", "dim")
     return row
 
 
 def _hit_row(hit: Mapping[str, Any]) -> Text:
-    row = Text(no_wrap=True, overflow="ellipsis")
-    row.append(f"{hit['session_id']}  ", "dim")
-    row.append(f"… {one_line(str(hit.get('snippet') or ''), 80)}")
+    row = Text()
+    row.append(f"{'':>6}  … {one_line(str(hit.get('snippet') or ''), 80)}")
+    row.append(f"  {hit['session_id']}", "dim")
     return row

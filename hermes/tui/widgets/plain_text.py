@@ -48,6 +48,14 @@ def last_lines(text: str, most: int) -> str:
     return "\n".join(text.rstrip("\n").split("\n")[-most:])
 
 
+def age(seconds: float) -> str:
+    """Return how long ago something was, in its largest unit."""
+    for unit_s, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit_s:
+            return f"{int(seconds / unit_s)} {unit}"
+    return "now"
+
+
 def duration(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
