@@ -26,6 +26,7 @@ from tests.support.daemon_process import DaemonProcess
 PACKAGE = "schemathesis==4.32.5"
 COPIES = 8  # of state that a request uses up
 _END_S = 60.0  # for the summary of an interrupted run
+_SHOWN_LINES = 60  # of an error in the log
 
 
 class Part(NamedTuple):
@@ -73,8 +74,10 @@ def _run(daemon: DaemonProcess, ids: Ids, arguments: list[str]) -> Part:
         ]
         with Progress(report, lambda line: print(line, flush=True)) as progress:
             code = _finished(command, folder)
-    problems = [line for line in daemon.stderr().splitlines() if "ERROR" in line or "Traceback" in line]
-    print(*problems[:20], sep="\n")
+    lines = daemon.stderr().splitlines()
+    problems = [number for number, line in enumerate(lines) if "ERROR" in line]
+    for number in problems[:5]:
+        print(*lines[number : number + _SHOWN_LINES], sep="\n")  # with the traceback
     return Part(code or int(bool(problems)), progress.tally, progress.tally.unreached(document))
 
 
