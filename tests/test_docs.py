@@ -24,7 +24,8 @@ OF_THE_TREE = [
 NOT_IN_THE_TREE = {
     "hermes/tools/dice.py",
     "bench/results.json",
-}  # an example of CONTRIBUTING.md; made by `make bench`
+    "handler.py",
+}  # an example of CONTRIBUTING.md; made by `make bench`; a file of a hook
 
 NOT_SETTINGS = {"api.key", "web.timeout_s"}  # a file; an example of CONTRIBUTING.md
 # A path in backticks that starts with a top directory of the project, or names a Python file.

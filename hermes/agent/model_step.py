@@ -13,6 +13,7 @@ from hermes.agent.approval_judge import ApprovalJudge
 from hermes.agent.chat_message import MEDIA_TOKENS, encode, read, total_tokens
 from hermes.agent.client_tools import ClientTools, client_tools, handed_calls, model_options
 from hermes.agent.compression import CompressionSettings, is_due
+from hermes.agent.hooks.hooked_calls import hooked
 from hermes.agent.image_description import ImageDescriptions
 from hermes.agent.image_policy import ImagePolicy, ShownMessages, sees
 from hermes.agent.ledger import Ledger
@@ -35,6 +36,7 @@ from hermes.domain.turn.turn_failure import Failure, FailureKind
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass, replace
 from hermes.ports.agent import Model, ModelRequest
+from hermes.ports.hooks import ToolHooks
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach
 from hermes.tools.tool import ToolContext
@@ -80,8 +82,10 @@ class ModelStep:
         sight: ImagePolicy | None = None,
         judge: ApprovalJudge | None = None,
         family: Callable[[SessionId, Assignment | None], Usage] = lambda *_: Usage(),
+        hooks: ToolHooks | None = None,
     ) -> None:
         self._family = family  # what a subagent's parent and the others of its call have spent
+        self._hooks = hooks
         self.settings = settings
         self._workshop = workshop
         self._folders = folders
@@ -150,6 +154,8 @@ class ModelStep:
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
             proposed = await self._proposed(job, reply, workshop.toolbox, folder, client)
+            if self._hooks is not None:
+                proposed = await hooked(proposed, job, self._hooks)
             if self._judge is not None:
                 calls, judging = await self._judge.judged(job, proposed.calls, models, caller)
                 proposed = replace(proposed, calls=calls)

@@ -9,21 +9,23 @@ import re
 import secrets
 import shutil
 import subprocess
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.agent.chat_message import encode
 from hermes.domain.access.role import Role
+from hermes.domain.event.hook import POST_TOOL
 from hermes.domain.events import CallProgress
 from hermes.domain.ids import SessionId
 from hermes.domain.session.jobs import ToolJob, ToolReport
 from hermes.domain.session.note import blocked
 from hermes.domain.turn.tool_call import CallOutcome, Gate, Verdict
 from hermes.domain.values import replace
+from hermes.ports.hooks import ToolHooks, ToolUse
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach
-from hermes.tools.tool import ToolContext
+from hermes.tools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from hermes.agent.model_step import TurnEnvironment
@@ -118,7 +120,15 @@ def _open_and_remove(remove: Callable[..., Any], path: str, _: object) -> None:
 
 
 class ToolStep:
-    def __init__(self, *, workshop: Callable[[], Awaitable[TurnEnvironment]], folders: Folders, hub: Hub) -> None:
+    def __init__(
+        self,
+        *,
+        workshop: Callable[[], Awaitable[TurnEnvironment]],
+        folders: Folders,
+        hub: Hub,
+        hooks: ToolHooks | None = None,
+    ) -> None:
+        self._hooks = hooks
         self._workshop = workshop
         self._folders = folders
         self._hub = hub
@@ -155,8 +165,24 @@ class ToolStep:
         reach("turn: about to run a tool")
         result = await toolbox.run(job.name, proposal.arguments, context)
         reach("turn: a tool has run")
+        text = await self._with_hooks(job, proposal.arguments, result)
         outcome = CallOutcome.OK if result.ok else CallOutcome.ERROR
-        return replace(_report(job, result.text, outcome, monotonic() - began), spent=result.spent)
+        return replace(_report(job, text, outcome, monotonic() - began), spent=result.spent)
+
+    async def _with_hooks(self, job: ToolJob, arguments: Mapping[str, Any], result: ToolResult) -> str:
+        """Return the result with what hooks add to it."""
+        parts = [result.text, job.context]
+        if self._hooks is not None and self._hooks.concern(POST_TOOL, job.name):
+            use = ToolUse(
+                session=job.session,
+                turn=job.turn,
+                call=job.call,
+                tool=job.name,
+                arguments=arguments,
+                platform=job.platform,
+            )
+            parts.append(await self._hooks.after(use, result.text, ok=result.ok))
+        return "\n\n".join(filter(None, parts))
 
 
 def _refusal(gate: Gate, job: ToolJob) -> str:

@@ -27,6 +27,7 @@ from hermes.app.shutdown_effects import DaemonShutdown
 from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError
+from hermes.domain.event.hook import HookEvent
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
 from hermes.supervision.root import ChildSpec
 from hermes.supervision.shutdown import StopRequest
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer
 
 _DAY_S = 86_400.0
+_HOOKS_STOP_S = 2.0  # for hooks of the stop
 
 
 @asynccontextmanager
@@ -58,6 +60,7 @@ async def running(home: Home, config: Config, environ: Mapping[str, str], stop: 
         reach("start: serving")
         _take_up(base, parts)
         parts.operations.set_ready()
+        await _start_events(servers, base, parts)
         reach("start: ready")
         address = base.facts.get("address", "off")
         ready = "Hermes {} is ready: pid {}, home {}, model {}, API {}"
@@ -97,6 +100,7 @@ def _connections(base: Foundation, parts: DaemonParts) -> list[ChildSpec]:
             system=parts.system,
             commands=parts.commands,
             reception=make_reception(adapter, base.config, base.home, base.environ),
+            learn=parts.events.channels.note,
         )
         for adapter in parts.adapters
     ]
@@ -130,6 +134,20 @@ def _end_boot_loop(base: Foundation, parts: DaemonParts) -> None:
     """Stop holding interrupted turns. Those that are held already wait for a message."""
     base.facts.pop("resume", None)
     parts.system.hold(boot_loop=False)
+
+
+async def _start_events(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> None:
+    """Tell hooks that the daemon has started, and later that it stops; start BOOT.md. Not in a boot loop."""
+    hooks = parts.events.hooks
+
+    async def stop() -> None:
+        hooks.fire(HookEvent.DAEMON_STOP, "", {"reason": "the daemon is stopping"})
+        await hooks.close(min(_HOOKS_STOP_S, base.config.shutdown.drain_s))
+
+    stack.push_async_callback(stop)
+    hooks.fire(HookEvent.DAEMON_START, "", {"daemon_version": __version__, "epoch": base.engine.epoch})
+    if base.boot_record is not None and not base.stop and "resume" not in base.facts:
+        await parts.events.boot.start()
 
 
 # ------------------------------------------------------------ background tasks

@@ -67,7 +67,9 @@ class DaemonOperations(Operations):
         check_config: Callable[[], object],
         model_health: Callable[[], Mapping[str, Any]] = dict,
         sandbox: Callable[[], Mapping[str, Any]] = dict,
+        events: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        self._events = events
         self._sandbox = sandbox
         self._check_config = check_config  # blocks; raises ConfigError
         self._engine = engine
@@ -230,6 +232,7 @@ class DaemonOperations(Operations):
             "platforms": self.platforms(),
             "sandbox": self._sandbox(),
             "search_index": self._index_progress(),
+            **self._events(),
             **self._facts,
         }
 

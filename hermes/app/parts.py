@@ -18,6 +18,7 @@ from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
 from hermes.app.factories.agent import AgentParts, folders_of, make_agent
+from hermes.app.factories.events import make_events
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
@@ -34,12 +35,13 @@ from hermes.app.system_settings import system_settings
 from hermes.config.log import redacted
 from hermes.domain.ids import SessionId
 from hermes.domain.read.context_report import PartSize
-from hermes.ports.chat import ChatAdapter
+from hermes.ports.chat import ChatAdapter, ChatNames
 from hermes.ports.given import IdSource
 from hermes.processes.host import LinuxProcessHost
 from hermes.services.commands.service import CommandService
 from hermes.services.context.context_service import ContextService
 from hermes.services.event_hub import EventHub
+from hermes.services.events.event_services import EventServices
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.live_figures import LiveFigures
 from hermes.services.memory.memory_service import MemoryService
@@ -70,6 +72,7 @@ class DaemonParts:
     titles: TitleService
     skills: SkillService
     profile: ProfileService
+    events: EventServices
 
 
 async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
@@ -92,6 +95,12 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     stack.push_async_callback(sandbox.close)
     skills = make_skills(config, home, base.environ, system=system)
     hub.also_note(skills.runs.note)
+    events = await make_events(base, system)
+    stack.push_async_callback(events.channels.close)
+    events.channels.name_of.update(
+        {each.platform.name: each.chat_name for each in adapters if isinstance(each, ChatNames)}
+    )
+    hub.also_note(events.hooks.note)
     memories = MemoryService(
         journal=base.journal,
         directory=home.data_dir / "memories",
@@ -117,6 +126,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         memories=memories,
         profile=profile,
         skills=skills,
+        events=events,
     )
     stack.push_async_callback(agent.runner.close)
     register_reviews(system, agent, skills)
@@ -132,12 +142,15 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         retention=retention,
         turn_meter=turn_meter,
         loop_lag=loop_lag,
+        events=events,
     )
     return DaemonParts(
         system=system,
         agent=agent,
         operations=operations,
-        commands=_commands(base, system, agent, operations, folders, skills=skills, stored=stored, profile=profile),
+        commands=_commands(
+            base, system, agent, operations, folders, skills=skills, stored=stored, profile=profile, events=events
+        ),
         adapters=adapters,
         folders=folders,
         search=search,
@@ -148,6 +161,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         titles=titles,
         skills=skills,
         profile=profile,
+        events=events,
     )
 
 
@@ -209,6 +223,7 @@ def _operations(
     retention: SessionRetention,
     turn_meter: TurnMeter,
     loop_lag: LoopLag,
+    events: EventServices,
 ) -> DaemonOperations:
     return DaemonOperations(
         engine=base.engine,
@@ -229,6 +244,7 @@ def _operations(
         clock=system.ports.clock,
         check_config=partial(preflight, base.home, base.environ),
         sandbox=sandbox.status,
+        events=events.status,
     )
 
 
@@ -242,6 +258,7 @@ def _commands(
     skills: SkillService,
     stored: Conversations,
     profile: ProfileService,
+    events: EventServices,
 ) -> CommandService:
     return CommandService(
         system.sessions,
@@ -264,6 +281,8 @@ def _commands(
         context=ContextService(
             system.ports.journal, sizes=_sizes, schemas=agent.tool_schemas, window=agent.context_window
         ),
+        user_commands=events.quick,
+        told=events.hooks.note_command if events.hooks.hooks else None,
     )
 
 

@@ -51,6 +51,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         clock=system.ports.clock,
         search=parts.search,
         outbox=system.outbox,
+        events=parts.events,
         provider=parts.agent.proxy,
         files=shelf,
         inputs=make_input_parts(base.config, base.home, shelf, parts.sandbox),

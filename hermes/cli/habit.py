@@ -28,6 +28,7 @@ _SAME: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("session",): ("sessions",),
     ("sessions", "ls"): ("sessions", "list"),
     ("tools", "ls"): ("tools", "list"),
+    ("webhook",): ("webhooks",),
 }
 
 

@@ -50,6 +50,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "inspection.logs": ("logs",),
     "commands.outbox": ("outbox", "dead-letters"),
     "commands.send": ("send",),
+    "events.event_commands": ("webhooks", "hooks", "channels"),
     "commands.pairing": ("pairing",),
     "setup.setup": ("setup",),
     "upkeep.exchange": ("export", "import"),

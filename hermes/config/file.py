@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from hermes.config.schema import RETIRED, Value
+from hermes.config.events.entries import entries_of, plain_node
+from hermes.config.schema import OPEN_SECTIONS, RETIRED, Value
 from hermes.config.settings import SECTIONS, SETTINGS, Setting
 from hermes.domain.values import dataclass
 from hermes.system.regular_file import read_regular_file
@@ -189,8 +190,14 @@ class _Reader:
         if section not in SECTIONS:
             self._complain(key, f"unknown section {_short(section)}{_suggestion(section, node)}")
         elif node.id == "mapping":
+            others = []
             for inner, value in self._pairs(node):
-                self._read_setting(section, inner, value)
+                if section in OPEN_SECTIONS and f"{section}.{inner.value}" not in SETTINGS:
+                    others.append((inner, value))
+                else:
+                    self._read_setting(section, inner, value)
+            for inner, value in others:
+                self._read_entry(SETTINGS[OPEN_SECTIONS[section]], inner, value)
         elif _tag(node) != "null":  # a section with only comments is valid
             self._complain(node, f"{section}: expected settings below it, found {_describe(node)}")
 
@@ -212,8 +219,23 @@ class _Reader:
             else:
                 self.found[name] = FoundValue(value=value, where=self._where(key))
 
+    def _read_entry(self, setting: Setting, key: Node, node: Node) -> None:
+        """Add what an open section has under a name of its own."""
+        earlier = self.found.get(setting.name)
+        try:
+            added = setting.check(entries_of(plain_node(node), str(key.value)))
+        except ValueError as error:
+            self._complain(key, f"{setting.section}.{_short(str(key.value))}: {error}")
+            return
+        before = earlier.value if earlier is not None and isinstance(earlier.value, tuple) else ()
+        assert isinstance(added, tuple)
+        where = earlier.where if earlier is not None else self._where(key)
+        self.found[setting.name] = FoundValue(value=(*before, *added), where=where)
+
     def _value(self, setting: Setting, node: Node) -> Value:
         kind = type(setting.default)
+        if setting.rule.entries and node.id in {"mapping", "sequence"}:
+            return entries_of(plain_node(node))
         if kind is tuple and node.id == "sequence":
             return tuple(_text(setting, item) for item in node.value)
         if kind is bool and _plain(node) and node.value.lower() in {"true", "false"}:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...]
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
@@ -40,6 +40,14 @@ class Rule:
     together: Callable[[tuple[str, ...]], str] | None = None  # the same for a whole list
     path: bool = False  # relative to the configuration file
     live: bool = False  # can change while the daemon runs
+    entries: bool = False  # a list of mappings, or a mapping by name; each is kept as JSON
+
+
+# Sections whose other keys are entries of one setting: `quick_commands: {disk: {...}}`.
+OPEN_SECTIONS: Mapping[str, str] = {
+    "hooks": "hooks.events",
+    "quick_commands": "quick_commands.commands",
+}
 
 
 def setting(
@@ -52,8 +60,18 @@ def setting(
     together: Callable[[tuple[str, ...]], str] | None = None,
     path: bool = False,
     live: bool = False,
+    entries: bool = False,
 ) -> T:
-    rule = Rule(least=least, most=most, choices=choices, complaint=complaint, together=together, path=path, live=live)
+    rule = Rule(
+        least=least,
+        most=most,
+        choices=choices,
+        complaint=complaint,
+        together=together,
+        path=path,
+        live=live,
+        entries=entries,
+    )
     value: T = field(default=default, metadata={"rule": rule})
     return value
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, cast
 
+from hermes.config.events import event_settings as events
 from hermes.config.model_settings import AuxiliaryConfig, ModelConfig, base_url_complaint
 from hermes.config.platforms import PLATFORMS
 from hermes.config.platforms.entry import PlatformSettings
@@ -316,6 +317,11 @@ class Config:
     skills: SkillsConfig = SkillsConfig()
     session_reset: SessionResetConfig = SessionResetConfig()
     budget: BudgetConfig = BudgetConfig()
+    boot: events.BootConfig = events.BootConfig()
+    hooks: events.HooksConfig = events.HooksConfig()
+    webhooks: events.WebhooksConfig = events.WebhooksConfig()
+    quick_commands: events.QuickCommandsConfig = events.QuickCommandsConfig()
+    plugins: events.PluginsConfig = events.PluginsConfig()
     storage: StorageConfig = StorageConfig()
     resume: ResumeConfig = ResumeConfig()
     shutdown: ShutdownConfig = ShutdownConfig()

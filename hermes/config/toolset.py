@@ -34,6 +34,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "process": ("process",),
     "send_file": ("send_file",),
     "delegation": ("delegate_task",),
+    "messaging": ("send_message",),
     "skills": ("skills_list", "skill_view", "skill_manage"),
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from hermes.domain.cause.cause import EndCause
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
@@ -164,10 +165,21 @@ class TurnGaveUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened:
+    """A new session is on disk."""
+
+    session: SessionId
+    platform: str
+    reason: str
+    purpose: str = ""  # of a child session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseChanged:
     session: SessionId
     phase: Phase
     reason: str
+    cause: EndCause = EndCause.UNKNOWN  # of its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +232,7 @@ Event: TypeAlias = (
     | TurnGaveUp
     | SessionMoved
     | Notice
+    | SessionOpened
     | PhaseChanged
     | ProcessStarted
     | ProcessEnded

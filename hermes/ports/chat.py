@@ -142,6 +142,14 @@ class FileSource(Protocol):
         """Stream the contents. Raises PlatformError."""
 
 
+@runtime_checkable
+class ChatNames(Protocol):
+    """Knows the names of chats whose messages do not bring them."""
+
+    async def chat_name(self, place: Place) -> str:
+        """Return the name of a chat; empty if the platform does not know it or does not answer. Never raises."""
+
+
 class ForeignKind(StrEnum):
     QUOTE = "quote"  # the message that this one replies to
     OWN_QUOTE = "own_quote"  # the same, written by the bot

@@ -13,6 +13,7 @@ from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.session.protocol import StartBackground
 from hermes.domain.session.state import Session
 from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.submission import Seen
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
@@ -43,6 +44,16 @@ class Fate(StrEnum):
 
 
 SHARED: Final = ChildGroup(name="", at_once=AT_ONCE)
+
+
+class ChildRequests(Protocol):
+    """Starts child sessions that no session's step caused."""
+
+    async def request(self, duty: ChildDuty, *, seen: Seen | None = None) -> bool:
+        """Store the duty, and `seen` in the same transaction, then start it.
+
+        Returns False, and starts nothing, if that inbound id was accepted before. Raises StorageErrors.
+        """
 
 
 class ChildPurpose(Protocol):

@@ -24,7 +24,8 @@ COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "context", "search", "tail",
     "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
-    "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "pairing", "setup", "export", "import",
+    "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "webhooks", "hooks", "channels",
+    "pairing", "setup", "export", "import",
     "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills",
     "memory", "profile", "completion",
 ]  # fmt: skip

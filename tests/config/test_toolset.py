@@ -9,11 +9,12 @@ from unittest.mock import MagicMock
 from hermes.agent.prompt import GUIDANCE
 from hermes.app.factories import turn_environment
 from hermes.config.home import Home
-from hermes.config.settings import Config
+from hermes.config.settings import Config, ToolsConfig
 from hermes.config.toolset import EVERY_TOOLSET, TOOLSETS, complaint_about_tool
 from hermes.sandbox.sandbox import open_sandbox
 from hermes.sandbox.sandbox_plan import SandboxRules
 from hermes.skills.library import SkillLibrary
+from hermes.tools.send_message import send_message_tool
 
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
@@ -23,7 +24,9 @@ def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
     given["network"] = None
     given["library"] = SkillLibrary(tmp_path)
-    toolbox = turn_environment.make_toolbox(Config(), home, {}, **given)
+    given["messaging"] = send_message_tool(MagicMock(), MagicMock())
+    config = Config(tools=ToolsConfig(default=tuple(TOOLSETS)))
+    toolbox = turn_environment.make_toolbox(config, home, {}, **given)
     found: dict[str, set[str]] = {}
     for name in toolbox.names("telegram"):
         tool = toolbox.get(name, "telegram")

@@ -92,7 +92,7 @@ ORDER = {
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
     " whole_file cut judgement delegates children",
     "CallJudgement": "verdict model confidence reason",
-    "Gate": "verdict reason rules once findings subjects",
+    "Gate": "verdict reason rules once findings subjects context",
     "Preferences": "title model personality reasoning busy yolo show_reasoning",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns guest",

@@ -341,6 +341,9 @@ class SlackServer(ThreadedServer):
                 for kind in str(about.get("types")).split(","):
                     self._need(_READ[kind])
                 return self._world.member_of(team, about)
+            case "conversations.info":
+                self._need("channels:read")
+                return self._world.described(team, about)
             case "users.info":
                 self._need("users:read")
                 return self._world.person(str(about.get("user")))

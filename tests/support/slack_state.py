@@ -94,6 +94,7 @@ class SlackState:
         self.responses: dict[str, tuple[str, str, int]] = {}  # addresses: channel, person, answers left
         self.channels: dict[str, str] = {}  # and their teams
         self.names: dict[str, str] = {}  # of people, by their ids
+        self.channel_names: dict[str, str] = {}  # by their ids; others are called after their id
         self.archived: set[str] = set()
         self.strange: set[str] = set()  # channels that the bot is no member of, and cannot see
         self.assistant_threads: set[str] = set()
@@ -311,6 +312,11 @@ class SlackState:
         more = str(first + limit) if first + limit < len(found) else ""
         channels = [{"id": each} for each in found[first : first + limit]]
         return {"channels": channels, "response_metadata": {"next_cursor": more}}
+
+    def described(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
+        """conversations.info."""
+        channel = self._channel(team, about)
+        return {"channel": {"id": channel, "name": self.channel_names.get(channel, channel.lower())}}
 
     def react(self, team: str, about: dict[str, Any], *, add: bool) -> dict[str, Any]:
         what, most = ("reactions", 75) if add else ("reactions taken back", 40)

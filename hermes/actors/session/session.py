@@ -12,7 +12,7 @@ from loguru import logger
 
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.journaled import JournaledActor, LifecycleStage, LoadState, WriteState
-from hermes.actors.session.session_effects import give_back, hand_over, perform
+from hermes.actors.session.session_effects import give_back, hand_over, opened, perform
 from hermes.actors.session.session_mail import (
     Born,
     Granted,
@@ -200,6 +200,7 @@ class SessionActor(JournaledActor[Post, Step]):
     def on_created(self) -> None:
         self._services.tell_directory(Born(session=self._session.id))
         self._opening = self._alongside = ()
+        self._services.hub.publish(opened(self._session))
 
     def on_persisted(self, mail: Post, step: Step) -> None:
         self._session = self._services.heads[step.session.id] = step.session

@@ -8,7 +8,7 @@ from loguru import logger
 
 from hermes.actors.session.session_mail import Post, Returned, SessionServices, Succeeded, fail
 from hermes.domain.events import Event as LiveEvent
-from hermes.domain.events import PhaseChanged, TurnAccepted
+from hermes.domain.events import PhaseChanged, SessionOpened, TurnAccepted
 from hermes.domain.ids import SessionId
 from hermes.domain.session.protocol import Accept, Publish, Refuse, Reroute, SuccessorSession
 from hermes.domain.session.state import Phase, Session
@@ -58,6 +58,11 @@ def _accept(accept: Accept, post: Post, session: SessionId, to: SessionServices)
         )
         post.reply.settle(receipt)
     to.hub.publish(TurnAccepted(session=session, turn=accept.turn, position=accept.position))
+
+
+def opened(session: Session) -> SessionOpened:
+    purpose = "" if session.assignment is None else str(session.assignment.purpose)
+    return SessionOpened(session=session.id, platform=session.platform, reason=session.reason, purpose=purpose)
 
 
 def _publish(event: LiveEvent, to: SessionServices) -> None:

@@ -105,7 +105,8 @@ def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, gran
     name, arguments = transcript.arguments(task.call)
     calls = session.turn.calls if session.turn is not None else ()
     turn = session.turn
-    own = frozenset(rule for call in calls if call.id == task.call for rule in call.gate.rules)
+    gates = [call.gate for call in calls if call.id == task.call]
+    own = frozenset(rule for gate in gates for rule in gate.rules)
     role = role_of_turn(session)
     return ToolJob(
         session=session.id,
@@ -126,6 +127,7 @@ def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, gran
         purpose=session.assignment.purpose if session.assignment is not None else None,
         scope=scope_in(session, role, turn.by) if turn is not None else None,
         children=tuple(SessionId(child) for call in calls if call.id == task.call for child in call.children),
+        context="".join(gate.context for gate in gates),
     )
 
 

@@ -14,7 +14,8 @@ from hermes.adapters.http.schema import AbsolutePath, Fields, FilledText, Text
 from hermes.adapters.http.service import Service, json_response
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.access.role import Role
-from hermes.domain.errors import UnknownSessionError
+from hermes.domain.errors import BadInputError, UnknownSessionError
+from hermes.domain.source import Place
 
 PairableRole: TypeAlias = Literal["guest", "user"]  # admins are set in the configuration
 Name: TypeAlias = Annotated[FilledText, Meta(max_length=200)]
@@ -42,6 +43,7 @@ class PostBody(Fields):
     platform: OptionalName = None
     chat: OptionalName = None
     thread: OptionalName = None
+    target: OptionalName = None
 
 
 class WorkdirBody(Fields):
@@ -100,9 +102,18 @@ class ChatApi:
 
     async def post(self, request: web.Request) -> web.Response:
         asked = await self._service.read_optional(request, PostBody)
-        place = await self._chat_services.address(asked.platform or "", asked.chat or "", asked.thread or "")
+        place = await self._place(asked)
         await self._chat_services.post(asked.id, place, asked.text)
         return json_response({"id": asked.id, "place": presentation.plain(place)}, status=202)
+
+    async def _place(self, asked: PostBody) -> Place:
+        """Return the place of a post: a delivery target leads to one chat."""
+        if not asked.target or self._service.events is None:
+            return await self._chat_services.address(asked.platform or "", asked.chat or "", asked.thread or "")
+        places = await self._service.events.channels.places((asked.target,))
+        if len(places) != 1:
+            raise BadInputError(f"{asked.target} is not one chat", param="target", code="bad_target")
+        return places[0]
 
     async def progress(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]

@@ -13,6 +13,7 @@ from aiohttp import web
 from loguru import logger
 from msgspec import Meta
 
+from hermes.adapters.admin.automation_api import AutomationApi
 from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
@@ -78,6 +79,7 @@ class OperatorApi:
         memory: MemoryApi | None = None,
         profile: ProfileApi | None = None,
     ) -> None:
+        self._automation = None if service.events is None else AutomationApi(service, service.events)
         self._service = service
         self._dashboard = dashboard
         self._keys = keys
@@ -124,6 +126,7 @@ class OperatorApi:
             *OutboxApi(self._service).table(),
             *LiveApi(self._service).table(),
             *self._keys.table(),
+            *(self._automation.table() if self._automation is not None else ()),
             *(self._skills.table() if self._skills is not None else ()),
             *(self._memory.table() if self._memory is not None else ()),
             *(self._profile.table() if self._profile is not None else ()),

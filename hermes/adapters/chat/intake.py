@@ -71,7 +71,9 @@ class SessionChatIntake(ChatIntake):
         abilities: Abilities = Abilities(),  # noqa: B008 - immutable
         compose: Callable[[Inbound, str], Awaitable[EncodedMessage]] | None = None,
         new_marker: Callable[[], str] = random_id.new_marker,
+        learn: Callable[[Source], None] = lambda _: None,
     ) -> None:
+        self._learn = learn  # hears the source of each message of an admitted person
         self._sessions = sessions
         self._outbox = outbox
         self._commands = commands
@@ -106,9 +108,16 @@ class SessionChatIntake(ChatIntake):
         if role is None:
             await self._access.deny(inbound)
             private_note = _OTHERS_QUESTION if inbound.answers else ""
-        elif inbound.answers:
-            private_note = await self._press_button(inbound, key, role)
-        elif inbound.edited:
+        else:
+            self._learn(self._source(inbound, role))
+            private_note = await self._take_admitted(inbound, key, role)
+        reach("chat: taken, not confirmed")
+        return private_note
+
+    async def _take_admitted(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
+        if inbound.answers:
+            return await self._press_button(inbound, key, role)
+        if inbound.edited:
             await self._rewrite(inbound, key, role)
         elif inbound.deleted:
             await self._drop_deleted(inbound, key)
@@ -116,8 +125,7 @@ class SessionChatIntake(ChatIntake):
             await self._run_command(inbound, key, command, role)
         else:
             await self._submit_message(inbound, key, role)
-        reach("chat: taken, not confirmed")
-        return private_note
+        return ""
 
     async def _save_private_chat(self, inbound: Inbound) -> None:
         """Save the private chat of an admin, for approval questions."""
@@ -251,7 +259,7 @@ class SessionChatIntake(ChatIntake):
         """Run a command at most once: its id is on disk first. Choices in the reply become buttons."""
         name = f"command:{inbound.id}"
         # A message, also that of a skill: its session checks the id.
-        says = isinstance(command, Unknown) or command.command.says
+        says = self._commands.says(command, role)
         if not says and not await self._is_new(inbound, key):
             if await self._outbox.is_known(name):
                 return

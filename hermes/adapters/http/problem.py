@@ -67,8 +67,10 @@ class ProblemError(Exception):
         self.problem = problem
 
 
-def refusal(status: int, code: str, message: str, *, close: bool = False) -> ProblemError:
-    return ProblemError(Problem(status=status, code=code, message=message, close=close))
+def refusal(
+    status: int, code: str, message: str, *, close: bool = False, retry_after_s: float | None = None
+) -> ProblemError:
+    return ProblemError(Problem(status=status, code=code, message=message, close=close, retry_after_s=retry_after_s))
 
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

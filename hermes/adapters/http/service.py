@@ -47,6 +47,7 @@ from hermes.ports.provider_proxy import ProviderProxy
 from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.service import CommandService
+from hermes.services.events.event_services import EventServices
 from hermes.services.side_completion import SideCompletion
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Service:
     inputs: InputParts | None = None
     side: SideCompletion | None = None  # answers requests that need no session
     provider: ProviderProxy | None = None
+    events: EventServices | None = None  # webhooks, hooks and the channel directory
     sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
 
     def source(self, request: web.Request, user: str = "") -> Source:

@@ -29,12 +29,13 @@ _CUT_OFF = (
 
 async def run_once(service: Service, command: Parsed | Unknown, submission: Submission) -> CommandReply:
     """Run a command once. Raises an error if the caller may not take part in the session."""
+    command = service.commands.resolved(command, submission.source.standing)
     if problem := _refusal(service, command, submission):
         return refused(problem)
     if isinstance(service.sessions, OwnSessions):  # commands themselves can reach all sessions
         await service.sessions.check_writer(submission.session)
     caller = CommandCaller(source=submission.source, session=submission.session, inbound=submission.inbound)
-    if isinstance(command, Parsed) and not command.command.says:
+    if not service.commands.says(command, submission.source.standing):
         before = await service.sessions.note_command(submission)
         if before is not None:
             return await _said_before(service, submission, before)

@@ -10,6 +10,7 @@ from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
 from hermes.adapters.openai_api.events.event_api import EventApi
 from hermes.adapters.openai_api.events.token_api import TokenApi
+from hermes.adapters.openai_api.events.webhook_api import WebhookApi
 from hermes.adapters.openai_api.file_api import FileApi
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.model_api import ModelApi
@@ -37,6 +38,7 @@ def api_routes(service: Service) -> list[web.RouteDef]:
         AboutApi(service),
         ProviderApi(service),
         TextCompletions(service),
+        WebhookApi(service),
     )
     sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service), SessionChatApi(service))
     return [route for part in (*parts, *sessions, *_turn_parts(service)) for route in part.routes()]

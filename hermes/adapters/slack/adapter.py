@@ -23,6 +23,7 @@ from hermes.adapters.slack.inbound.events_server import EventsServer
 from hermes.adapters.slack.inbound.intake import SlackIntake
 from hermes.adapters.slack.inbound.read_position import ReadPosition
 from hermes.adapters.slack.inbound.socket import PING_S, Socket
+from hermes.adapters.slack.names import channel_name
 from hermes.adapters.slack.outbound.progress import Progress
 from hermes.adapters.slack.platform import SlackPlatform
 from hermes.adapters.slack.rate_limiter import Allowance, SlackLimits
@@ -31,7 +32,8 @@ from hermes.adapters.slack.workspace import BASE_URL, Credentials, SlackClient
 from hermes.config.secret import Secret
 from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import Attachment, ChatAdapter, ChatIntake, FileSource, Platform
+from hermes.domain.source import Place
+from hermes.ports.chat import Attachment, ChatAdapter, ChatIntake, ChatNames, FileSource, Platform
 from hermes.system import clock as wall_clock
 
 _ANSWER_WITHIN_S = 20.0
@@ -39,7 +41,7 @@ _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 
 
-class SlackAdapter(ChatAdapter, FileSource):
+class SlackAdapter(ChatAdapter, FileSource, ChatNames):
     def __init__(
         self,
         credentials: Sequence[Credentials],
@@ -99,6 +101,12 @@ class SlackAdapter(ChatAdapter, FileSource):
         async with aclosing(download(self._connected(), attachment)) as pieces:
             async for piece in pieces:
                 yield piece
+
+    async def chat_name(self, place: Place) -> str:
+        try:
+            return await channel_name(await self._connected().workspaces(), place)
+        except PlatformError:
+            return ""
 
     async def close(self) -> None:
         await self._progress.close()

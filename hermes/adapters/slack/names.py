@@ -13,13 +13,30 @@ from typing import Any
 from loguru import logger
 
 from hermes.adapters.chat.utf16 import sound
+from hermes.adapters.slack.address import is_direct, team_and_channel
 from hermes.adapters.slack.failure import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.workspace import Workspace
+from hermes.domain.source import Place
 
 _MAX_REMEMBERED = 4096
 _MAX_ASKED = 30  # per message
 _LOOKUP_TIMEOUT_S = 1.0  # Slack wants an acknowledgement within three seconds
 _MAX_CHARACTERS = 80
+
+
+async def channel_name(workspaces: Mapping[str, Workspace], place: Place) -> str:
+    """Return the name of a channel; empty for a direct message, and if Slack does not tell."""
+    team, channel = team_and_channel(place.chat)
+    workspace = workspaces.get(team) or next(iter(workspaces.values()), None)
+    if workspace is None or is_direct(channel):
+        return ""
+    try:
+        found = (await workspace.client.conversations_info(channel=channel)).get("channel")
+    except FAILURES as error:
+        logger.debug("slack: could not get the name of channel {}: {}", channel, explain(error))
+        return ""
+    name = found.get("name") if isinstance(found, dict) else ""
+    return sound("".join(each for each in str(name or "") if each.isprintable())[:_MAX_CHARACTERS])
 
 
 class UserNames:

@@ -37,8 +37,10 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.session.state import Preferences
 from hermes.domain.values import replace
+from hermes.ports.channels import Channels
 from hermes.ports.processes import Processes
 from hermes.services.children.review_purpose import ReviewSettings
+from hermes.services.events.event_services import EventServices
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService
@@ -245,8 +247,10 @@ async def make_agent(
     skills: SkillService,
     memories: MemoryService,
     profile: ProfileService,
+    events: EventServices,
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
+    hooks = events.hooks if events.hooks.hooks else None
     workshop = Prepared(
         partial(
             _prepare_turn,
@@ -265,6 +269,7 @@ async def make_agent(
                 new_turn_id=system.ports.ids.turn,
                 marker=new_marker,
             ),
+            channels=events.channels,
             tell=_from_thread(system.notices.announce),
         )
     )
@@ -288,13 +293,14 @@ async def make_agent(
         sight=ImagePolicy(home.media_dir),
         judge=judge,
         family=system.delegations.spent_with,
+        hooks=hooks,
     )
     summarising = Summariser(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
     health = ModelHealth(clock=wall)
     runner = AgentRunner(
         models=models,
         thinking=thinking,
-        acting=ToolStep(workshop=workshop, folders=folders, hub=hub),
+        acting=ToolStep(workshop=workshop, folders=folders, hub=hub, hooks=hooks),
         summarising=summarising,
         max_concurrent=config.turns.max_concurrent,
         random=secrets.SystemRandom().random,
@@ -338,9 +344,11 @@ def _prepare_turn(
     memories: MemoryService,
     profile: ProfileService,
     summarise: SearchSummary,
+    channels: Channels,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
+    from hermes.tools.send_message import send_message_tool  # noqa: PLC0415
 
     return turn_environment.make_turn_environment(
         config,
@@ -356,6 +364,7 @@ def _prepare_turn(
         summarise=summarise,
         delegations=system.delegations,
         believed=believed(profile),
+        messaging=send_message_tool(channels, system.chat.post),
         tell=tell,
     )
 

@@ -15,6 +15,7 @@ from hermes.adapters.chat.moved import MovedChats
 from hermes.app.actor_system import ActorSystem
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
+from hermes.domain.source import Source
 from hermes.media.reception import Reception
 from hermes.ports.chat import ChatAdapter, ChatIntake
 from hermes.ports.operations import Operations
@@ -63,6 +64,7 @@ def adapter_spec(
     system: ActorSystem,
     commands: CommandService,
     reception: Reception | None = None,
+    learn: Callable[[Source], None] = lambda _: None,
 ) -> ChildSpec:
     name = adapter.platform.name
     sessions, ports = system.sessions, system.ports
@@ -82,6 +84,7 @@ def adapter_spec(
             per_user=config.chat.group_sessions_per_user,
             abilities=adapter.platform.abilities,
             compose=None if reception is None else reception.message,
+            learn=learn,
         )
 
     def start(owner: ActorRef[Any]) -> ActorRef[Any]:

@@ -95,6 +95,7 @@ def make_turn_environment(
     summarise: Summarise,
     delegations: Delegations,
     believed: Callable[[ModelJob], Awaitable[str]],
+    messaging: Tool,
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -109,6 +110,7 @@ def make_turn_environment(
         memories=memories,
         summarise=summarise,
         delegations=delegations,
+        messaging=messaging,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
     return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories, believed))
@@ -166,6 +168,7 @@ def make_toolbox(
     memories: Memories,
     skills: SkillWriter,
     delegations: Delegations,
+    messaging: Tool,
     summarise: Summarise = no_summaries,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
@@ -188,6 +191,7 @@ def make_toolbox(
             *skill_tools(library, skills, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             memory_tool(memories),
             clarify_tool(),
+            messaging,
             session_search_tool(stored, summarise=summarise),
             delegate_tool(delegations, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             send_file_tool(

@@ -34,6 +34,7 @@ def add_commands(commands: Commands) -> None:
         examples=(
             "  hermes send 'The backup is done.'\n"
             "  hermes send --platform telegram --chat 77 hello\n"
+            "  hermes send --to 'slack:#ops' deployed\n"
             "  uptime | hermes send --home"
         ),
         json=True,
@@ -43,6 +44,7 @@ def add_commands(commands: Commands) -> None:
     )
     where = send.add_mutually_exclusive_group()
     where.add_argument("--chat", default="", metavar="C", help="chat id, or CHAT:THREAD")
+    where.add_argument("--to", default="", metavar="TARGET", help="home, PLATFORM, PLATFORM:NAME or PLATFORM:CHAT")
     where.add_argument("--home", action="store_true", help="send to the home channel, set with /sethome (default)")
     send.add_argument(
         "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the delivery (default: 60)"
@@ -62,6 +64,8 @@ def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     chat, _, thread = args.chat.partition(":")
     name = secrets.token_hex(8)
     body = {"id": name, "platform": args.platform, "chat": chat, "thread": thread, "text": text}
+    if args.to:
+        body["target"] = args.to
     place = client.post("/posts", body)["place"]
     state = _wait(client, name, time.monotonic() + args.timeout)
     where = f"{place['platform']}, chat {place['chat']}"

@@ -85,10 +85,18 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
         *([("waiting", _waiting(waiting))] if waiting else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
+        *([("hooks", _hooks(hooks))] if (hooks := info.get("hooks")) else []),
+        *(("webhook", f"{name}: {problem}") for name, problem in (info.get("webhooks") or {}).items()),
         *(
             [("resume", str(info["resume"]))] if "resume" in info else []
         ),  # a boot loop: sessions are not resumed automatically
     ]
+
+
+def _hooks(hooks: Mapping[str, Any]) -> str:
+    counts = f"{count(hooks['run'], 'run')}, {hooks['failed']} failed, {hooks['dropped']} dropped"
+    last = f"; last problem: {hooks['problems'][-1]}" if hooks["problems"] else ""
+    return f"{hooks['hooks']} configured, {counts}{last}"
 
 
 def _sandbox(sandbox: Mapping[str, Any]) -> str:

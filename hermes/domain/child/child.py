@@ -28,6 +28,8 @@ class Purpose(StrEnum):
     REVIEW = "review"  # reads a conversation and keeps what should last
     DELEGATE = "delegate"  # does a task for a tool call of its parent, which waits for it
     BACKGROUND = "background"  # does a task beside its parent, and reports into its chat
+    WEBHOOK = "webhook"  # answers an event from another program
+    BOOT = "boot"  # does what BOOT.md says, once at each start
 
 
 class ChildEnd(StrEnum):
@@ -79,6 +81,7 @@ class ChildDuty:
     call: str = ""  # of a tool, which waits for it
     number: int = 0  # of the child among those of the call
     task: str = ""  # in the words of the person; empty: the purpose knows it
+    work: str = ""  # what it is to do, in the purpose's own form
 
     @property
     def fact(self) -> str:
@@ -108,6 +111,7 @@ class ChildDuty:
             "call": self.call,
             "number": self.number,
             "task": self.task,
+            **({"work": self.work} if self.work else {}),
         }
         return json.dumps(value).encode()
 
@@ -132,6 +136,7 @@ def _duty(name: str, found: Any) -> ChildDuty:
         call=found.get("call", ""),
         number=found.get("number", 0),
         task=found.get("task", ""),
+        work=str(found.get("work", "")),
         source=Source(
             platform=who["platform"],
             user=who["user"],

@@ -33,7 +33,8 @@ def publishing(before: Step, *events: LiveEvent) -> Step:
 
 def change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
     after = then(before, record)
-    return publishing(after, PhaseChanged(session=after.session.id, phase=after.session.phase, reason=record.reason))
+    changed = PhaseChanged(session=after.session.id, phase=after.session.phase, reason=record.reason)
+    return publishing(after, replace(changed, cause=record.cause) if isinstance(record, Ended) else changed)
 
 
 def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:

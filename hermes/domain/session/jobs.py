@@ -103,6 +103,7 @@ class ToolJob:
     purpose: Purpose | None = None  # of a child session
     scope: MemoryScope | None = None  # as in ModelJob
     children: tuple[SessionId, ...] = ()  # child sessions that were started with the call
+    context: str = ""  # what hooks told before the call, for the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ class Gate:
     once: bool = False  # an approval covers this call only
     findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
     subjects: tuple[str, ...] = ()  # command that each finding is about; empty: the finding is a whole clause
+    context: str = ""  # what hooks tell the model, with the result
 
 
 class Approval(StrEnum):

@@ -19,15 +19,15 @@ from loguru import logger
 
 from hermes.actors.commit import store
 from hermes.domain.child.child import PREFIX, ChildDuty, ChildEnd, Purpose, decode_duty
-from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
+from hermes.domain.errors import AlreadySeenError, BadInputError, HermesError, UnknownSessionError
 from hermes.domain.events import ChildEnded, Event, PhaseChanged, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import SessionId
-from hermes.domain.operations import Enqueue, PutFact
+from hermes.domain.operations import Enqueue, PutFact, See
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.state import Phase
-from hermes.domain.turn.submission import Submission
-from hermes.ports.children import AT_ONCE, ChildPurpose, Fate
+from hermes.domain.turn.submission import Seen, Submission
+from hermes.ports.children import AT_ONCE, ChildPurpose, ChildRequests, Fate
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.metrics import ChildFigures
 from hermes.ports.storage import Journal
@@ -38,7 +38,7 @@ RETRY_S: Final = 30.0  # after an error of the store or the directory
 LOOK_S: Final = 60.0  # between two looks at the journal, should an event be missed
 
 
-class ChildService:
+class ChildService(ChildRequests):
     def __init__(
         self,
         *,
@@ -72,10 +72,19 @@ class ChildService:
 
     # ------------------------------------------------------------ duties
 
-    async def request(self, duty: ChildDuty) -> None:
-        """Start a child session that no session's step caused. The same duty again starts no other one."""
-        await store(self._journal, (PutFact(name=duty.fact, value=duty.encoded()),))
+    async def request(self, duty: ChildDuty, *, seen: Seen | None = None) -> bool:
+        """Start a child session that no session's step caused. The same duty again starts no other one.
+
+        `seen` is stored in the same transaction. Returns False, and starts nothing, if it was accepted before.
+        """
+        inbound = () if seen is None else (See(seen=seen),)
+        try:
+            await store(self._journal, (*inbound, PutFact(name=duty.fact, value=duty.encoded())))
+        except AlreadySeenError:
+            return False
+        reach("child: requested")
         self.start((duty,))
+        return True
 
     def start(self, duties: Sequence[ChildDuty]) -> None:
         """Start children whose duties are on disk."""

@@ -13,14 +13,24 @@ GREETING = (
 )
 
 
-def help_text(name: str | None = None, *, narrow: bool = False, role: Role = Role.OWNER) -> str:
-    """Return the help for a role, or for one command. `narrow` avoids columns, for phones."""
+def help_text(
+    name: str | None = None,
+    *,
+    narrow: bool = False,
+    role: Role = Role.OWNER,
+    added: Sequence[SlashCommand] = (),
+) -> str:
+    """Return the help for a role, or for one command. `narrow` avoids columns, for phones.
+
+    `added`: commands of the owner and of plugins.
+    """
     if name is None:
-        shown = [command for command in COMMANDS if role.includes(command.needs)]
+        shown = [*(command for command in COMMANDS if role.includes(command.needs)), *added]
         of_group = _narrow_help_of_group if narrow else _help_of_group
         groups = (of_group(group, [each for each in shown if each.group is group]) for group in CommandGroup)
         return "\n\n".join([*groups, *(["/help COMMAND shows more."] if narrow else [])])
-    command = find(name)
+    word = name.strip().removeprefix("/").lower()
+    command = find(name) or next((each for each in added if each.name == word), None)
     if command is None:
         word = name.strip().removeprefix("/").lower()[:32]
         return Unknown(word=word, suggestion=nearest(word)).advice

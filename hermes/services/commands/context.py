@@ -16,6 +16,7 @@ from hermes.ports.sessions import Sessions
 from hermes.services.commands.registry import Parsed
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
+from hermes.services.commands.user_commands import UserCommands
 from hermes.services.commands.wording import Default
 from hermes.services.context.context_service import ContextService
 from hermes.services.learning.skill_service import SkillService
@@ -46,6 +47,7 @@ class CommandServices:
     memories: MemoryService | None = None
     agents: Subagents | None = None
     context: ContextService | None = None
+    user_commands: UserCommands | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

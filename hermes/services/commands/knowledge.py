@@ -81,7 +81,9 @@ async def tell_help(context: CommandContext) -> CommandReply:
     if context.parsed.word == "start":  # sent by Telegram's start button, perhaps with a link's payload
         return CommandReply(text=GREETING)
     narrow = context.caller.source.place is not None
-    return CommandReply(text=help_text(context.argument or None, narrow=narrow, role=context.caller.role))
+    role, own = context.caller.role, context.services.user_commands
+    added = [] if own is None else own.listed(role)
+    return CommandReply(text=help_text(context.argument or None, narrow=narrow, role=role, added=added))
 
 
 HANDLERS: dict[str, Handler] = {

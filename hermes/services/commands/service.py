@@ -39,6 +39,7 @@ from hermes.services.commands.context import CommandContext, CommandServices, Ha
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
+from hermes.services.commands.user_commands import CommandTold, UserCommands
 from hermes.services.context.context_service import ContextService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
@@ -96,7 +97,11 @@ class CommandService:
         agents: Subagents | None = None,
         profile: ProfileService | None = None,
         context: ContextService | None = None,
+        user_commands: UserCommands | None = None,
+        told: CommandTold | None = None,
     ) -> None:
+        self._user_commands = user_commands
+        self._told = told  # hears of every command that ran
         self._services = CommandServices(
             sessions=sessions,
             new_turn_id=new_turn_id,
@@ -117,6 +122,7 @@ class CommandService:
             agents=agents,
             profile=profile,
             context=context,
+            user_commands=user_commands,
         )
 
     async def context_report(self, session: Session) -> ContextReport | None:
@@ -126,15 +132,52 @@ class CommandService:
     def personalities(self) -> Sequence[str]:
         return self._services.personalities()
 
+    def says(self, parsed: Parsed | Unknown, role: Role) -> bool:
+        """Return whether a command submits a message, which its session takes once. Others run at most once."""
+        parsed = self.resolved(parsed, role)
+        if isinstance(parsed, Parsed):
+            return parsed.command.says
+        own = None if self._user_commands is None else self._user_commands.find(parsed.word)
+        return own is None or own[0].says
+
     async def run(self, parsed: Parsed | Unknown, caller: CommandCaller) -> CommandReply:
+        reply = await self._found(parsed, caller)
+        if self._told is not None:
+            name = parsed.word if isinstance(parsed, Unknown) else parsed.command.name
+            self._told(name, parsed.argument, reply.session or caller.session or "", caller.source.by, reply.ok)
+        return reply
+
+    async def _found(self, parsed: Parsed | Unknown, caller: CommandCaller) -> CommandReply:
+        parsed = self.resolved(parsed, caller.role)
         if isinstance(parsed, Unknown):
-            return await self._run_skill(parsed, caller) or refused(parsed.advice)
+            return (
+                await self._run_own(parsed, caller) or await self._run_skill(parsed, caller) or refused(parsed.advice)
+            )
         if not caller.role.includes(parsed.command.needs):
             return refused(_refusal(parsed.command, caller.role))
         try:
             return await self._run(parsed, caller)
         except HermesError as error:
             return refused(f"/{parsed.command.name} failed: {str(error).rstrip('.')}.")
+
+    def resolved(self, command: Parsed | Unknown, role: Role) -> Parsed | Unknown:
+        """Return the command that an alias of the configuration means, for a caller who may use it."""
+        if not isinstance(command, Unknown) or self._user_commands is None:
+            return command
+        return self._user_commands.alias(command, role) or command
+
+    async def _run_own(self, unknown: Unknown, caller: CommandCaller) -> CommandReply | None:
+        """Run the command of this name that the owner or a plugin added; None if there is none."""
+        own = None if self._user_commands is None else self._user_commands.find(unknown.word)
+        if own is None:
+            return None
+        command, run = own
+        if not caller.role.includes(command.needs):
+            return refused(_refusal(command, caller.role))
+        try:
+            return await run(await self._context(Parsed(command=command, argument=unknown.argument), caller))
+        except HermesError as error:
+            return refused(f"/{unknown.word} failed: {str(error).rstrip('.')}.")
 
     async def _run_skill(self, unknown: Unknown, caller: CommandCaller) -> CommandReply | None:
         """Load the skill of this name into a turn; None if the caller has no such skill."""

@@ -35,6 +35,14 @@ class HealthJson(TypedDict):
     version: str
 
 
+class WebhookJson(TypedDict):
+    status: Literal["accepted", "duplicate", "ignored"]
+    delivery: str
+    event: str
+    session: NotRequired[str]
+    missing: NotRequired[list[str]]
+
+
 class ReadinessJson(TypedDict):
     status: Literal["ready", "not ready"]
     reason: NotRequired[Literal["stopping", "unavailable"]]

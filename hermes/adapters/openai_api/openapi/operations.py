@@ -327,6 +327,17 @@ _DAEMON = (
         open=True,
     ),
     ApiRoute(
+        route="POST /hooks/{id}",
+        id="receiveWebhook",
+        summary="Accept an event for a configured webhook. Its signature takes the place of the key",
+        answer=answers.WebhookJson,
+        status=202,
+        body=dict[str, Any],
+        also={200: answers.WebhookJson},
+        errors=(401, 404, 429),
+        open=True,
+    ),
+    ApiRoute(
         route="GET /openapi.json",
         id="getDescription",
         summary="This document",
