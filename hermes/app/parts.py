@@ -18,7 +18,7 @@ from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
 from hermes.app.factories.agent import AgentParts, folders_of, make_agent
-from hermes.app.factories.events import make_events
+from hermes.app.factories.events.event_factory import make_events
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight

@@ -16,9 +16,9 @@ from hermes.ports.sessions import Sessions
 from hermes.services.commands.registry import Parsed
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
-from hermes.services.commands.user_commands import UserCommands
 from hermes.services.commands.wording import Default
 from hermes.services.context.context_service import ContextService
+from hermes.services.events.user_commands import UserCommands
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService

@@ -39,8 +39,8 @@ from hermes.services.commands.context import CommandContext, CommandServices, Ha
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
-from hermes.services.commands.user_commands import CommandTold, UserCommands
 from hermes.services.context.context_service import ContextService
+from hermes.services.events.user_commands import CommandTold, UserCommands
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService

@@ -16,11 +16,12 @@ from hermes.domain.events import TurnAnswered, TurnOutcome
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.session.builder import encode
 from hermes.domain.values import dataclass
-from hermes.ports.children import ChildPlan, ChildPurpose
+from hermes.ports.children import ChildGroup, ChildPlan, ChildPurpose
 from hermes.ports.given import Clock
 from hermes.services.events.channels import ChannelDirectory
 
 SILENT: Final = "[SILENT]"
+_GROUP: Final = ChildGroup(name="events", at_once=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,9 @@ class EventRunPurpose(ChildPurpose):
             max_usd=run.max_usd,
         )
         return ChildPlan(assignment=assignment, message=encode(role="user", content=run.prompt))
+
+    def group(self, duty: ChildDuty) -> ChildGroup:  # noqa: ARG002 - one limit for all
+        return _GROUP
 
     async def report(self, duty: ChildDuty, outcome: TurnOutcome) -> tuple[OutboxMessage, ...]:
         run = decode_run(duty.work)

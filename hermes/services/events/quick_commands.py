@@ -12,8 +12,8 @@ from hermes.services.commands.context import CommandContext, Handler
 from hermes.services.commands.registry import CommandGroup, Parsed, SlashCommand, Unknown, parse
 from hermes.services.commands.reply import CommandReply, refused
 from hermes.services.commands.turn import submit
-from hermes.services.commands.user_commands import UserCommands
 from hermes.services.events.hook_runner import HookRunner
+from hermes.services.events.user_commands import UserCommands
 
 _MAX_SHOWN = 3500  # characters of a command's output, for a chat
 
