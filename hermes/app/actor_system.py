@@ -34,6 +34,7 @@ from hermes.actors.reset.reset_scheduler import EVERY_S, PolicyChanged, ResetClo
 from hermes.actors.session.live_heads import LiveHeads
 from hermes.adapters.chat.secret_masking import SecretMaskingPlatform
 from hermes.adapters.chat.services import ChatServices
+from hermes.app.job_system import SCHEDULER, JobSystem, default_job_settings
 from hermes.domain.cause.cause import HoldCause
 from hermes.domain.directory.directory_settings import DirectorySettings
 from hermes.domain.events import ActorFailed
@@ -45,6 +46,7 @@ from hermes.domain.session.state import Session
 from hermes.ports.agent import Agent
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock, IdSource
+from hermes.ports.job.jobs import JobSettings
 from hermes.ports.processes import ProcessHost
 from hermes.ports.storage import Journal
 from hermes.ports.supervision import RestartPolicy
@@ -94,6 +96,7 @@ class SystemSettings:
     processes: ProcessSettings
     max_waiting: int = 10_000  # messages on their way to disk
     reset_every_s: float = EVERY_S  # between two ticks of the reset clock
+    jobs: JobSettings = field(default_factory=default_job_settings)
     keep_s: float | None = None  # for which an unused conversation is kept; None: forever
 
 
@@ -131,8 +134,19 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
     names = tuple(ports.platforms)
     homes = HomeService(names, sessions=sessions, outbox=outbox, clock=clock)
     pairing = PairingService(sessions=sessions, outbox=outbox, clock=clock)
-    notices = NoticeService(hub=ports.hub, journal=journal, outbox=outbox, clock=clock)
     child_sessions = ChildService(sessions=sessions, journal=journal, hub=ports.hub, deliver=deliver)
+    jobs = JobSystem(
+        settings.jobs,
+        sessions=sessions,
+        homes=homes,
+        child_sessions=child_sessions,
+        children=children,
+        platforms=names,
+        journal=journal,
+        clock=clock,
+        steady=ports.steady,
+    )
+    notices = NoticeService(hub=ports.hub, journal=journal, outbox=outbox, clock=clock)
     delegations = DelegationService(
         sessions=sessions, journal=journal, hub=ports.hub, children=child_sessions, live=heads.get
     )
@@ -154,6 +168,7 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
         notices=notices,
         child_sessions=child_sessions,
         delegations=delegations,
+        jobs=jobs,
         notice_sender=NoticeSender(sessions.submit, notices.announce),
         after_reset=AfterReset(
             journal=journal, end_process=partial(processes.end, why=RESET), tell=partial(_tell_left, homes)
@@ -180,6 +195,7 @@ class ActorSystem:
     after_reset: AfterReset
     child_sessions: ChildService
     delegations: DelegationService
+    jobs: JobSystem
     root: ActorRef[RootActor] | None = None
     _boot_loop: bool = False
 
@@ -199,6 +215,7 @@ class ActorSystem:
             DIRECTORY: self._directory(agent, memory_bytes),
             PROCESSES: self._processes(),
             RESETS: self._reset_clock(),
+            SCHEDULER: self.jobs.scheduler(),
         }
         if RESETS not in without:
             self.after_reset.take_up()
@@ -232,6 +249,7 @@ class ActorSystem:
         """Cancel what services do in the background. Called when the actors have ended."""
         await self.after_reset.close()
         await self.child_sessions.close()
+        await self.jobs.close()
         await self.notice_sender.close()
 
     # ------------------------------------------------------------ settings
@@ -241,6 +259,7 @@ class ActorSystem:
         self.settings = settings
         self.processes.settings = settings.processes
         self.rules.settings = settings.resets
+        self.jobs.configure(settings.jobs)
         self._configure_directory()
         with suppress(ActorDeadError):
             self.children[RESETS].tell(PolicyChanged())
@@ -251,13 +270,15 @@ class ActorSystem:
         self._configure_directory()
         if not self._boot_loop:
             self.child_sessions.take_up()
+            self.jobs.open()
 
     def hold(self, *, boot_loop: bool) -> None:
-        """In a boot loop, interrupted turns wait for a message, and child sessions for its end."""
+        """In a boot loop, interrupted turns wait for a message, and child sessions and jobs for its end."""
         was_loop, self._boot_loop = self._boot_loop, boot_loop
+        self._configure_directory()
         if was_loop and not boot_loop:
             self.child_sessions.take_up()
-        self._configure_directory()
+            self.jobs.open()
 
     @property
     def directory_settings(self) -> DirectorySettings:

@@ -21,6 +21,7 @@ from hermes.app.daemon import Daemon
 from hermes.app.factories.agent import output_retention
 from hermes.app.factories.dashboard import has_dashboard
 from hermes.app.foundation import Foundation, open_foundation
+from hermes.app.job_system import SCHEDULER
 from hermes.app.parts import DaemonParts, make_parts
 from hermes.app.servers import serve
 from hermes.app.shutdown_effects import DaemonShutdown
@@ -84,7 +85,7 @@ def _start_actors(base: Foundation, parts: DaemonParts) -> None:
     parts.system.start(
         parts.agent.runner,
         connections=_connections(base, parts) if parts.adapters else [],
-        without=[RESETS] if base.stop.embedded else [],
+        without=[RESETS, SCHEDULER] if base.stop.embedded else [],
         memory_bytes=lambda: parts.operations.memory_bytes,
     )
 

@@ -29,7 +29,7 @@ from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
-from hermes.ports.metrics import ChildFigures, DaemonFigures, LiveSample
+from hermes.ports.metrics import ChildFigures, DaemonFigures, JobFigures, LiveSample
 from hermes.ports.operations import Operations
 from hermes.ports.processes import Processes
 from hermes.ports.storage import Engine, Transaction
@@ -63,6 +63,7 @@ class DaemonOperations(Operations):
         loop_lag: LoopLag,
         processes: Processes,
         child_figures: Callable[[], ChildFigures],
+        job_figures: Callable[[], Awaitable[JobFigures]],
         clock: Clock,
         check_config: Callable[[], object],
         model_health: Callable[[], Mapping[str, Any]] = dict,
@@ -87,6 +88,7 @@ class DaemonOperations(Operations):
         self._loop_lag = loop_lag
         self._processes = processes
         self._child_figures = child_figures
+        self._job_figures = job_figures
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -205,6 +207,8 @@ class DaemonOperations(Operations):
             ready=not self._not_ready,
             version=__version__,
             children=self._child_figures(),
+            jobs=await self._job_figures(),
+            now=self._clock(),
         )
 
     def ready(self) -> str:

@@ -30,6 +30,7 @@ from hermes.app.factories.skills import make_skills
 from hermes.app.foundation import Foundation
 from hermes.app.host.loop_lag import LoopLag
 from hermes.app.host.notify import Notifier
+from hermes.app.job_runs import register_jobs
 from hermes.app.operations import DaemonOperations
 from hermes.app.system_settings import system_settings
 from hermes.config.log import redacted
@@ -130,6 +131,14 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     )
     stack.push_async_callback(agent.runner.close)
     register_reviews(system, agent, skills)
+    register_jobs(
+        system,
+        home,
+        workshop=agent.workshop,
+        folders=folders,
+        skills=skills,
+        at_once=config.cron.max_parallel_jobs,
+    )
     retention = _retention(system)
     titles = _titles(system, agent)
     hub.also_note(titles.note)
@@ -241,6 +250,7 @@ def _operations(
         loop_lag=loop_lag,
         processes=system.processes,
         child_figures=system.child_sessions.figures,
+        job_figures=system.jobs.service.figures,
         clock=system.ports.clock,
         check_config=partial(preflight, base.home, base.environ),
         sandbox=sandbox.status,
@@ -283,6 +293,7 @@ def _commands(
         ),
         user_commands=events.quick,
         told=events.hooks.note_command if events.hooks.hooks else None,
+        scheduled=system.jobs.service,
     )
 
 

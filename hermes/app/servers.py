@@ -52,6 +52,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         search=parts.search,
         outbox=system.outbox,
         events=parts.events,
+        jobs=system.jobs.service,
         provider=parts.agent.proxy,
         files=shelf,
         inputs=make_input_parts(base.config, base.home, shelf, parts.sandbox),

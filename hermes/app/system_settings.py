@@ -9,6 +9,7 @@ from hermes.actors.reset.reset_rules import ResetSettings
 from hermes.actors.reset.reset_scheduler import EVERY_S
 from hermes.app.actor_system import SystemSettings
 from hermes.app.factories.models import review_model
+from hermes.app.job_system import job_settings
 from hermes.config.reset_override import CHAT_TYPES, ResetOverride, parse_override
 from hermes.config.settings import Config, SessionResetConfig
 from hermes.config.time_zone import find_zone
@@ -27,6 +28,7 @@ _RESUME_PER_S = 50.0  # sessions that a start takes up in a second, those that w
 def system_settings(config: Config, environ: Mapping[str, str], *, take_up: bool = False) -> SystemSettings:
     """Return the settings. `take_up`: continue the work that earlier boots left open."""
     return SystemSettings(
+        jobs=job_settings(config, environ),
         directory=directory_settings(config, take_up=take_up),
         resets=reset_settings(config, environ),
         processes=process_settings(config),

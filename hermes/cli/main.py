@@ -43,6 +43,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.answer": ("approve", "deny", "answer"),
     "commands.grants": ("grants",),
     "commands.keys": ("keys",),
+    "jobs.cron": ("cron",),
     "commands.processes": ("log", "kill"),
     "commands.control": ("stop", "restart", "end", "suspend", "resume", "compress", "delete"),
     "commands.reload": ("reload",),

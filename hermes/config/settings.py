@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, cast
 
+from hermes.config.cron_settings import CronConfig
 from hermes.config.events import event_settings as events
 from hermes.config.model_settings import AuxiliaryConfig, ModelConfig, base_url_complaint
 from hermes.config.platforms import PLATFORMS
@@ -316,6 +317,7 @@ class Config:
     compression: CompressionConfig = CompressionConfig()
     skills: SkillsConfig = SkillsConfig()
     session_reset: SessionResetConfig = SessionResetConfig()
+    cron: CronConfig = CronConfig()
     budget: BudgetConfig = BudgetConfig()
     boot: events.BootConfig = events.BootConfig()
     hooks: events.HooksConfig = events.HooksConfig()

@@ -22,6 +22,7 @@ EVERY_TOOLSET = (
     "process",
     "skills",
     "delegation",
+    "cronjob",
 )
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "terminal": ("terminal",),
@@ -36,6 +37,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "delegation": ("delegate_task",),
     "messaging": ("send_message",),
     "skills": ("skills_list", "skill_view", "skill_manage"),
+    "cronjob": ("cronjob",),
 }
 
 

@@ -169,6 +169,12 @@ class BadInputError(RefusedError):
         self.code = code or type(self).code
 
 
+class UnknownJobError(BadInputError):
+    """No scheduled job has that id or name (any more)."""
+
+    code = "unknown_job"
+
+
 class SessionInUseError(BadInputError):
     """The session was used meanwhile, so that it is not deleted as unused."""
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from hermes.domain.change import Change
 from hermes.domain.ids import Epoch, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.job.job import Job, JobRun
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import Record
@@ -173,6 +174,32 @@ class EraseChanges:
     subject: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutJob:
+    """Store a job. Refused with SequenceConflictError unless the stored one has the version before.
+
+    Version 1 is that of a new job. Refused with UnknownJobError if it should exist and does not.
+    """
+
+    job: Job
+    due: float | None  # when the scheduler must look at it; None: never
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropJob:
+    """Delete a job with its runs, if it exists."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutJobRun:
+    """Store a run of a job. Older runs than the last `keep` are deleted."""
+
+    run: JobRun
+    keep: int
+
+
 Operation: TypeAlias = (
     Append
     | Restore
@@ -192,6 +219,9 @@ Operation: TypeAlias = (
     | See
     | AppendChange
     | EraseChanges
+    | PutJob
+    | DropJob
+    | PutJobRun
 )
 
 

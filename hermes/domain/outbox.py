@@ -123,7 +123,7 @@ def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | Non
             return _notice(session, f"suspended:{session.id}:{session.next_seq}", place, text, record.at)
         case CompressionFailed() if (place := session.place) and (text := _not_compressed(session, record)):
             return _notice(session, f"compression:{session.id}:{session.next_seq}", place, text, record.at)
-        case Posted():
+        case Posted(queued=False):
             return OutboxMessage(
                 id=record.id, kind=OutboxKind.NOTICE, place=record.place, text=record.text, at=record.at
             )

@@ -361,6 +361,7 @@ class Posted:
     place: Place
     text: str
     shown: str  # the text for the model
+    queued: bool = False  # it came to the outbox before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from hermes.domain.child.child import Assignment, ChildDuty
 from hermes.domain.events import TurnOutcome
 from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.operations import Operation
 from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.session.protocol import StartBackground
 from hermes.domain.session.state import Session
@@ -26,6 +27,14 @@ class ChildPlan:
 
     assignment: Assignment
     message: EncodedMessage  # starts its turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildReport:
+    """Everything that is stored with the end of a duty, in one transaction."""
+
+    messages: tuple[OutboxMessage, ...] = ()
+    operations: tuple[Operation, ...] = ()  # if one is refused as outdated, the report is made again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,14 @@ class ChildPurpose(Protocol):
 
         Called again after a crash, so it must have no other durable effect, except one that has an id of its own.
         """
+
+    async def conclude(self, duty: ChildDuty, outcome: TurnOutcome | None) -> ChildReport:
+        """Return everything that is stored with the end of the duty. `None`: there was no child session."""
+        return ChildReport(messages=() if outcome is None else await self.report(duty, outcome))
+
+    def reported(self, duty: ChildDuty) -> None:  # noqa: ARG002 - the default
+        """Note that the report is on disk. Not called again after a crash."""
+        return None  # noqa: RET501 - an empty body would make it abstract
 
     def group(self, duty: ChildDuty) -> ChildGroup:  # noqa: ARG002 - the default
         """Return the children with which this one shares a limit."""

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Final
 
 from hermes.domain.child.child import ChildEnd, Purpose
+from hermes.domain.job.job import JobRunState
 from hermes.domain.read.live import LiveSession
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
@@ -51,6 +52,15 @@ class ChildFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobFigures:
+    """Scheduled jobs. The last field counts since the start of the daemon."""
+
+    stored: int = 0
+    next_due: float | None = None
+    ended: Mapping[JobRunState, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonFigures:
     """Everything that a scrape shows."""
 
@@ -74,6 +84,8 @@ class DaemonFigures:
     ready: bool
     version: str
     children: ChildFigures = ChildFigures()
+    jobs: JobFigures = JobFigures()
+    now: float = 0.0  # wall clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,10 @@ class SessionService(Archive, Sessions):
         """Refuse new messages; everything else continues."""
         self._closed = reason
 
+    @property
+    def closed(self) -> bool:
+        return bool(self._closed)
+
     async def submit(self, submission: Submission) -> Receipt:
         if self._closed and (before := await self.accepted(submission)) is not None:
             return before

@@ -23,6 +23,8 @@ from hermes.domain.change import Change
 from hermes.domain.child.child import Assignment, ChildLink
 from hermes.domain.errors import StorageError
 from hermes.domain.ids import Seq, SessionId
+from hermes.domain.job.job import Job, JobRun
+from hermes.domain.job.schedule import Schedule
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
@@ -73,6 +75,9 @@ STORED: Final = frozenset(
         OutboxMessage,
         DeliveredMessage,
         Change,
+        Job,
+        JobRun,
+        Schedule,
     }
 )
 

@@ -28,6 +28,7 @@ from hermes.domain.operations import (
     AppendChange,
     Cancel,
     DropDeadLetter,
+    DropJob,
     DropProcess,
     Enqueue,
     Erase,
@@ -36,6 +37,8 @@ from hermes.domain.operations import (
     MarkDelivered,
     Operation,
     PutFact,
+    PutJob,
+    PutJobRun,
     PutProcess,
     RecordDelivery,
     Restore,
@@ -82,6 +85,7 @@ from hermes.storage.row_keys import (
 from hermes.storage.rows import Change, Known, Rows
 from hermes.storage.stage import Changed, StagedWrites, TableSource, Undo, roll_back
 from hermes.storage.staged_changes import StagedChanges
+from hermes.storage.staged_jobs import StagedJobs
 from hermes.storage.staged_outbox import StagedOutbox
 
 
@@ -95,6 +99,7 @@ class WritePlan:
         self._pack = codec.packer()
         self._outbox = StagedOutbox(self._stage, self._pack)
         self._learned = StagedChanges(self._stage, self._pack)
+        self._jobs = StagedJobs(self._stage, self._pack)
 
     def add(self, transaction: Transaction) -> HermesError | None:
         """Add a transaction. Return None, or the error if it is refused."""
@@ -152,8 +157,9 @@ class WritePlan:
                 self._see(seen, latest=latest)
             case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._outbox.perform(operation, order=self.next_lsn)
-            case AppendChange() | EraseChanges():
-                self._learned.perform(operation)
+            case AppendChange() | EraseChanges() | PutJob() | DropJob() | PutJobRun():
+                part = self._learned if isinstance(operation, AppendChange | EraseChanges) else self._jobs
+                part.perform(operation)  # type: ignore[arg-type]  # each takes its own operations
             case _:
                 assert_never(operation)
 

@@ -31,6 +31,7 @@ from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.commit_plan import bound_sessions
 from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, require_ours, translated
 from hermes.storage.gate import WriteGate
+from hermes.storage.job_reader import JobReader
 from hermes.storage.pages import DataPages
 from hermes.storage.record_log import find_records, read_entry, without_gaps
 from hermes.storage.row import due_time, read_head, read_lsns, read_row
@@ -82,7 +83,7 @@ def open_reader(directory: Path) -> Iterator[LmdbReader | None]:
             yield LmdbReader(env, open_tables(env), pages)
 
 
-class LmdbReader:
+class LmdbReader(JobReader):
     def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: DataPages) -> None:
         self._env = env
         self._tables = tables

@@ -37,9 +37,12 @@ OUTBOX: Final = "outbox"  # outbox message
 SENT: Final = "sent"  # outbox message -> delivered message
 CHANGES: Final = "changes"  # subject, number -> change of something learned; number 0 -> the last number
 CHANGE_IDS: Final = "change_ids"  # subject, operation id -> number
+JOBS: Final = "jobs"  # job -> its due time and itself
+JOB_DUE: Final = "job_due"  # due time, job -> nothing
+JOB_RUNS: Final = "job_runs"  # job, number -> run
 FIRST: Final = (META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD)  # every store has these
 # A store of an older Hermes may lack these.
-LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT, CHANGES, CHANGE_IDS)
+LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT, CHANGES, CHANGE_IDS, JOBS, JOB_DUE, JOB_RUNS)
 TABLES: Final = (*FIRST, *LATER)
 
 MAX_TEXT_BYTES: Final = 200  # bytes of a text inside a key; two of them fit

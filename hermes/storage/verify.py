@@ -21,6 +21,7 @@ import lmdb
 
 from hermes.domain.change import Change
 from hermes.domain.errors import BadRowError, ForeignStoreError, HermesError, StorageFormatError
+from hermes.domain.job.job import JobRun
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process_record import ProcessRecord
 from hermes.domain.records import BadRecord
@@ -39,6 +40,9 @@ from hermes.storage.row_keys import (
     DEAD,
     DUE,
     INBOX,
+    JOB_DUE,
+    JOB_RUNS,
+    JOBS,
     KEYS,
     LOG,
     META,
@@ -48,12 +52,14 @@ from hermes.storage.row_keys import (
     RECENT,
     SESSIONS,
     bound_key,
+    due_key,
     lsn_of,
     recent_key,
     session_of,
     session_of_recent,
 )
 from hermes.storage.staged_changes import last_number, number_in, number_of
+from hermes.storage.staged_jobs import read_job
 
 Progress: TypeAlias = Callable[[int, int], None]  # (rows done, rows in all)
 _DONE: Final = "done "  # begins a line of progress of the verifier
@@ -291,12 +297,34 @@ def _change_problems(view: StoreView) -> Iterator[str]:
         yield f"{view.count(CHANGE_IDS)} operation ids are listed, but there are {changes} changes"
 
 
-_COUNTED: Final = (SESSIONS, LOG, KEYS, PENDING, DUE, INBOX, DEAD, PROCESSES, BAD, META, CHANGES)  # rows of a check
+def _job_problems(view: StoreView) -> Iterator[str]:
+    listed = 0
+    for key, value in view.scan(JOBS):
+        try:
+            due, job = read_job(key, value)
+        except (DamagedError, UnreadableError) as error:
+            yield f"the job {key.decode(errors='replace')} is damaged ({error})"
+            continue
+        listed += due is not None
+        if due is not None and view.get(JOB_DUE, due_key(key, due)) is None:
+            yield f"job {job.id}: not in the list of due jobs"
+    if view.count(JOB_DUE) != listed:
+        yield f"{view.count(JOB_DUE)} jobs are listed as due, but {listed} have a due time"
+    for place, value in view.scan(JOB_RUNS):
+        try:
+            codec.open_as(JobRun, place, value)
+        except (DamagedError, UnreadableError) as error:
+            yield f"a run of a job: {error}"
+
+
+# rows of a check
+_COUNTED: Final = (SESSIONS, LOG, KEYS, PENDING, DUE, INBOX, DEAD, PROCESSES, BAD, META, CHANGES, JOBS, JOB_RUNS)
 _PARTS: Final[Mapping[str, Callable[[_MeteredView], Iterator[str]]]] = {
     "sessions": _session_problems,
     "session keys": _binding_problems,
     "other tables": _value_problems,
     "changes": _change_problems,
+    "scheduled jobs": _job_problems,
 }
 
 

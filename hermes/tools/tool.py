@@ -60,6 +60,8 @@ class ToolResult:
     ok: bool = True
     excerpt: bool = False  # the text is only part of the output and has a note about the rest
     spent: Usage = Usage()  # by child sessions that worked for the call
+    output: str = ""  # of a command: its output alone
+    code: int | None = None  # of a command that ended by itself: its exit code
 
 
 Run: TypeAlias = Callable[..., Awaitable[ToolResult | str]]

@@ -13,6 +13,8 @@ from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause, St
 from hermes.domain.cause.legacy_reason import stop_cause
 from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.ids import TurnId
+from hermes.domain.job.job import Job, JobRun
+from hermes.domain.job.schedule import Schedule
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
@@ -76,8 +78,8 @@ ORDER = {
     ),
     "AuthorityDropped": "at reason",
     "HandedOver": "at handover",
-    "Posted": "at id place text shown",
     "ChildStarted": "at turn child key purpose topics by name role call number task",
+    "Posted": "at id place text shown queued",
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
@@ -115,6 +117,17 @@ ORDER = {
     ),
     "Change": "subject number at author action operation payload by session turn",
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
+    "Job": (
+        "id name schedule source prompt zone deliver tools model skills workdir script no_agent context_from "
+        "max_steps max_tokens max_usd repeat missed grace_s jitter_s retries approvals paused origin_key "
+        "created_at version next_at last_at running runs taken last_state last_problem last_run_at failures "
+        "retry_at attempt ended_at failure_told"
+    ),
+    "JobRun": (
+        "job number occurrence at began_at cause state session script script_output ended_at output problem "
+        "detail missed until delivered attempt"
+    ),
+    "Schedule": ("kind text at every_s expression"),
 }
 CODES = {  # a value that is stored once must stay readable; the empty one means that none was stored
     "EndCause": ",asked,compression,taken_back,reset,done,expired",
@@ -122,7 +135,14 @@ CODES = {  # a value that is stored once must stay readable; the empty one means
     "HoldCause": ",configured,crashes",
     "SuspendCause": ",asked,interruptions,imported",
     "StopCause": ",asked,new_message,session_ended,session_deleted",
-    "Purpose": "review,delegate,background",
+    "Purpose": "review,delegate,background,webhook,boot,job",
+    "ScheduleKind": "once,every,cron",
+    "MissedPolicy": "late,skip,all",
+    "ApprovalPolicy": "deny,ask",
+    "JobRunState": "working,done,quiet,failed,missed,overlapped",
+    "RunCause": "due,late,manual,retry",
+    "ScriptState": ",started,ended",
+    "RunProblem": ",model,script,interrupted,setup,blocked",
     "JudgeVerdict": "approve,ask,suspicious,unreadable,failed",
     "MessageOrigin": ",person,process,note",
     "ChangeAuthor": "person,agent,review,file,system",
@@ -158,7 +178,7 @@ def test_every_record_comes_back_as_it_went(kind: type[Record], data: st.DataObj
 
 
 @pytest.mark.parametrize(
-    "kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, OutboxMessage, DeliveredMessage, Change]
+    "kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, OutboxMessage, DeliveredMessage, Change, Job, JobRun]
 )
 @FEW
 @given(data=st.data())
@@ -171,7 +191,7 @@ def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObjec
     "kind",
     [
         *(*KINDS, BadRecord, Session, Turn, Call, Gate, Preferences, Usage, Failure, Source, Seen, DeadLetter, Tally),
-        *(ProcessRecord, Place, Handover, OutboxMessage, DeliveredMessage, Change),
+        *(ProcessRecord, Place, Handover, OutboxMessage, DeliveredMessage, Change, Job, JobRun, Schedule),
     ],
     ids=lambda kind: kind.__name__,
 )

@@ -20,14 +20,17 @@ from hermes.domain.errors import (
     SequenceConflictError,
     StaleOwnerError,
     StorageError,
+    UnknownJobError,
     UnknownSessionError,
 )
 from hermes.domain.ids import Epoch, InboundKey, Seq, SessionId, SessionKey
+from hermes.domain.job.job import Job, JobRun
 from hermes.domain.operations import (
     Append,
     AppendChange,
     Cancel,
     DropDeadLetter,
+    DropJob,
     DropProcess,
     Enqueue,
     Erase,
@@ -36,6 +39,8 @@ from hermes.domain.operations import (
     MarkDelivered,
     Operation,
     PutFact,
+    PutJob,
+    PutJobRun,
     PutProcess,
     RecordDelivery,
     Restore,
@@ -82,6 +87,8 @@ class MemoryEngine(Engine):
         self._outbox: dict[str, OutboxMessage] = {}
         self._sent: dict[str, DeliveredMessage] = {}
         self._changes: dict[tuple[str, int], Change] = {}
+        self._jobs: dict[str, tuple[Job, float | None]] = {}
+        self._job_runs: dict[tuple[str, int], JobRun] = {}
         self._enqueued = 0
         self._order: dict[int, tuple[SessionId, int]] = {}
         self._position = 0
@@ -215,6 +222,37 @@ class MemoryEngine(Engine):
         with self._lock:
             return sorted({subject for subject, _ in self._changes if subject.startswith(prefix)})
 
+    def job(self, job: str) -> Job | None:
+        with self._lock:
+            found = self._jobs.get(job)
+        return found and found[0]
+
+    def jobs(self, limit: int, after: str = "") -> list[Job]:
+        with self._lock:
+            return [self._jobs[name][0] for name in sorted(self._jobs) if name > after][:limit]
+
+    def job_count(self) -> int:
+        return len(self._jobs)
+
+    def _dues(self) -> list[tuple[float, str]]:
+        with self._lock:
+            return sorted((due, name) for name, (_, due) in self._jobs.items() if due is not None)
+
+    def jobs_due(self, before: float, limit: int) -> list[Job]:
+        return [self._jobs[name][0] for due, name in self._dues() if due <= before][:limit]
+
+    def next_job_due(self) -> float | None:
+        return next((due for due, _ in self._dues()), None)
+
+    def job_run(self, job: str, number: int) -> JobRun | None:
+        with self._lock:
+            return self._job_runs.get((job, number))
+
+    def job_runs(self, job: str, limit: int, before: int | None = None) -> list[JobRun]:
+        with self._lock:
+            found = [self._job_runs[key] for key in sorted(self._job_runs, reverse=True) if key[0] == job]
+        return [run for run in found if before is None or run.number < before][:limit]
+
     def stats(self) -> StoreStats:
         pending = len(self.pending())
         return StoreStats(
@@ -277,6 +315,29 @@ class MemoryEngine(Engine):
                 self._deliver(operation)
             case AppendChange() | EraseChanges():
                 self._learn(operation)
+            case _:
+                self._put_job(operation)
+
+    def _put_job(self, operation: PutJob | DropJob | PutJobRun) -> None:
+        match operation:
+            case PutJob(job=job, due=due):
+                before = self._jobs.get(job.id)
+                if before is None and job.version > 1:
+                    raise UnknownJobError(f"there is no job {job.id}")
+                if job.version != (before[0].version if before else 0) + 1:
+                    raise SequenceConflictError(f"job {job.id} has moved on")
+                pack((subject_key(job.id), job))
+                self._set(self._jobs, job.id, (job, _as_stored(due)))
+            case DropJob(id=name):
+                if name in self._jobs:
+                    self._remove(self._jobs, name)
+                    for key in [key for key in self._job_runs if key[0] == name]:
+                        self._remove(self._job_runs, key)
+            case PutJobRun(run=run, keep=keep):
+                pack((subject_key(run.job), run))
+                self._set(self._job_runs, (run.job, run.number), run)
+                for key in [key for key in self._job_runs if key[0] == run.job and key[1] <= run.number - keep]:
+                    self._remove(self._job_runs, key)
             case _:
                 assert_never(operation)
 

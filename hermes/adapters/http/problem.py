@@ -93,6 +93,8 @@ _OWN_STATUS = {  # bad input with its own status
     "unknown_dead_letter": 404,
     "unknown_outbox_message": 404,
     "unknown_process": 404,
+    "unknown_job": 404,
+    "job_running": 409,
     "unknown_key": 404,
     "key_exists": 409,
     "process_lost": 404,

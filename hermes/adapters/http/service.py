@@ -40,6 +40,7 @@ from hermes.media.file_shelf import FileShelf
 from hermes.media.input_part import InputParts
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
+from hermes.ports.job.jobs import Jobs
 from hermes.ports.operations import Operations
 from hermes.ports.outbox import OutboxControl
 from hermes.ports.processes import ProcessList
@@ -88,6 +89,7 @@ class Service:
     text_commands: str = "all"  # slash commands that act in the text of a message: none, safe or all
     search: Search | None = None
     outbox: OutboxControl | None = None
+    jobs: Jobs | None = None
     files: FileShelf | None = None
     inputs: InputParts | None = None
     side: SideCompletion | None = None  # answers requests that need no session

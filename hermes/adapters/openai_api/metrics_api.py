@@ -109,6 +109,13 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
     for (purpose, end), number in sorted(figures.children.ended.items()):
         children.add_metric([purpose, end], number)
     yield children
+    yield GaugeMetricFamily("hermes_jobs", "Scheduled jobs in the store", figures.jobs.stored)
+    late = 0.0 if figures.jobs.next_due is None else max(figures.now - figures.jobs.next_due, 0.0)
+    yield GaugeMetricFamily("hermes_job_delay_seconds", "Time since which a job is due and was not taken", late)
+    runs = CounterMetricFamily("hermes_job_runs", "Ended runs of scheduled jobs", labels=["state"])
+    for state, number in sorted(figures.jobs.ended.items()):
+        runs.add_metric([state], number)
+    yield runs
     yield _histogram("hermes_loop_lag_seconds", "Delay of a timer on the event loop", figures.loop_lag_s)
     yield CounterMetricFamily("hermes_transactions", "Stored transactions", figures.transactions)
     yield SummaryMetricFamily(

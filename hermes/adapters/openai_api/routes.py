@@ -13,6 +13,7 @@ from hermes.adapters.openai_api.events.token_api import TokenApi
 from hermes.adapters.openai_api.events.webhook_api import WebhookApi
 from hermes.adapters.openai_api.file_api import FileApi
 from hermes.adapters.openai_api.health_api import HealthApi
+from hermes.adapters.openai_api.jobs.job_api import JobApi
 from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.process_api import ProcessApi
 from hermes.adapters.openai_api.provider_api import ProviderApi
@@ -32,6 +33,7 @@ def api_routes(service: Service) -> list[web.RouteDef]:
         Chat(service),
         ModelApi(service),
         ProcessApi(service),
+        JobApi(service),
         CommandApi(service),
         HealthApi(service),
         FileApi(service),

@@ -184,6 +184,7 @@ class AgentParts:
     children: ChildPurposes
     profile: ProfileService
     tool_schemas: Callable[[str, Role, tuple[str, ...] | None], Awaitable[bytes]]  # the same, or only some of them
+    workshop: Callable[[], Awaitable[PreparedTurn]]
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     search_model: str = ""  # summarises what session_search finds; empty: none does
@@ -326,6 +327,7 @@ async def make_agent(
         tool_names=tool_names,
         children=ChildPurposes(config, system=system, folders=folders, workshop=workshop),
         tool_schemas=tool_schemas,
+        workshop=workshop,
         aliases=alias_names(config),
         defaults=preferences(config),
     )
@@ -366,6 +368,7 @@ def _prepare_turn(
         believed=believed(profile),
         messaging=send_message_tool(channels, system.chat.post),
         tell=tell,
+        jobs=system.jobs.service,
     )
 
 

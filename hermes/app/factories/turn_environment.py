@@ -38,6 +38,7 @@ from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
 from hermes.ports.children import Delegations
 from hermes.ports.given import Clock
+from hermes.ports.job.jobs import Jobs
 from hermes.ports.memory import Memories
 from hermes.ports.processes import BackgroundProcesses
 from hermes.ports.skills import SkillWriter
@@ -51,6 +52,7 @@ from hermes.shell_policy.policy import decide, inside_rules, path_gate
 from hermes.skills.library import SkillLibrary
 from hermes.system.random_id import new_marker
 from hermes.tools.clarify import clarify_tool
+from hermes.tools.cronjob import cronjob_tool
 from hermes.tools.delegate_task import delegate_tool
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
@@ -76,6 +78,7 @@ UNPROTECTED = frozenset({"terminal", "file", "process"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
     toolbox: Toolbox
+    script_shell: Tool  # the terminal, for scripts of jobs
     build_prompt: Callable[[ModelJob, Path], Awaitable[str]]
 
 
@@ -96,6 +99,7 @@ def make_turn_environment(
     delegations: Delegations,
     believed: Callable[[ModelJob], Awaitable[str]],
     messaging: Tool,
+    jobs: Jobs,
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -111,9 +115,18 @@ def make_turn_environment(
         summarise=summarise,
         delegations=delegations,
         messaging=messaging,
+        jobs=jobs,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
-    return PreparedTurn(toolbox=toolbox, build_prompt=with_memory(build, toolbox, memories, believed))
+    shell = terminal_tool(
+        _terminal_settings(config, environ, workplace_of(config, home), longest_s=config.cron.script_timeout_s),
+        partial(_gate, config, workplace_of(config, home), secret_paths(config, home)),
+        sandbox=sandbox(),
+        network=sandbox.network,
+    )
+    return PreparedTurn(
+        toolbox=toolbox, script_shell=shell, build_prompt=with_memory(build, toolbox, memories, believed)
+    )
 
 
 def with_memory(
@@ -170,6 +183,7 @@ def make_toolbox(
     delegations: Delegations,
     messaging: Tool,
     summarise: Summarise = no_summaries,
+    jobs: Jobs,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     tools = config.tools
@@ -190,6 +204,7 @@ def make_toolbox(
             todo_tool(),
             *skill_tools(library, skills, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             memory_tool(memories),
+            cronjob_tool(jobs),
             clarify_tool(),
             messaging,
             session_search_tool(stored, summarise=summarise),
@@ -223,20 +238,27 @@ def _command_tools(
     network: SandboxNetwork | None,
 ) -> tuple[Tool, Tool]:
     """Return the tools that run commands and talk to their processes."""
-    settings = TerminalSettings(
-        environ=environ,
-        work_of=workplace.work_of,
-        timeout_s=config.terminal.timeout_s,
-        timeout_max_s=config.terminal.max_timeout_s,
-        passed_names=config.terminal.pass_variables,
-        limits=ChildLimits(processes=config.sandbox.max_processes, cpu_s=cpu_limit_s(config)),
-        memory_bytes=config.sandbox.memory_mb << 20,
-    )
+    settings = _terminal_settings(config, environ, workplace)
     waiting = ProcessToolSettings(wait_s=settings.timeout_s, wait_max_s=settings.timeout_max_s)
     gate, starter = partial(_gate, config, workplace, secrets), background_starter(processes, network)
     return (
         terminal_tool(settings, gate, starter, sandbox, network),
         process_tool(processes, waiting, partial(_command_gate, config, workplace, secrets)),
+    )
+
+
+def _terminal_settings(
+    config: Config, environ: Mapping[str, str], workplace: Workplace, *, longest_s: float = 0.0
+) -> TerminalSettings:
+    """Return the settings of commands. `longest_s`: their time limit, if it is not the configured one."""
+    return TerminalSettings(
+        environ=environ,
+        work_of=workplace.work_of,
+        timeout_s=longest_s or config.terminal.timeout_s,
+        timeout_max_s=longest_s or config.terminal.max_timeout_s,
+        passed_names=config.terminal.pass_variables,
+        limits=ChildLimits(processes=config.sandbox.max_processes, cpu_s=cpu_limit_s(config)),
+        memory_bytes=config.sandbox.memory_mb << 20,
     )
 
 

@@ -30,6 +30,7 @@ class Purpose(StrEnum):
     BACKGROUND = "background"  # does a task beside its parent, and reports into its chat
     WEBHOOK = "webhook"  # answers an event from another program
     BOOT = "boot"  # does what BOOT.md says, once at each start
+    JOB = "job"  # a run of a scheduled job
 
 
 class ChildEnd(StrEnum):

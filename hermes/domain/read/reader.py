@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 
 from hermes.domain.change import Change
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey
+from hermes.domain.job.job import Job, JobRun
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter, DeliveredMessage, OutboxMessage
 from hermes.domain.process.process_record import ProcessRecord
@@ -74,4 +75,11 @@ class Reader(Protocol):
     def last_change(self, subject: str) -> Change | None: ...
     def change_of(self, subject: str, operation: str) -> Change | None: ...  # the change with that operation id
     def change_subjects(self, prefix: str) -> list[str]: ...  # those that have changes and begin so, in order
+    def job(self, job: str) -> Job | None: ...
+    def jobs(self, limit: int, after: str = "") -> list[Job]: ...  # by id; a damaged one is left out
+    def job_count(self) -> int: ...
+    def jobs_due(self, before: float, limit: int) -> list[Job]: ...  # the earliest first
+    def next_job_due(self) -> float | None: ...
+    def job_run(self, job: str, number: int) -> JobRun | None: ...
+    def job_runs(self, job: str, limit: int, before: int | None = None) -> list[JobRun]: ...  # the last first
     def stats(self) -> StoreStats: ...

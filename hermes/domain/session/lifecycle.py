@@ -63,7 +63,7 @@ def note_post(session: Session, event: NotePost, now: float, _limits: TurnLimits
     if not is_open(session):
         return refuse(session, f"session {session.id} is {session.phase}")
     sent = event.outgoing
-    posted = Posted(at=now, id=sent.id, place=sent.place, text=sent.text, shown=event.shown)
+    posted = Posted(at=now, id=sent.id, place=sent.place, text=sent.text, shown=event.shown, queued=event.queued)
     key = InboundKey(f"post:{sent.id}")
     seen = Seen(key=key, session=session.id, turn=TurnId(""), fingerprint=b"", at=now)
     return replace(then(Step(session=session), posted), seen=seen)

@@ -145,6 +145,7 @@ class NotePost:
 
     outgoing: OutboxMessage
     shown: str  # the text for the model
+    queued: bool = False  # it is in the outbox already: only show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -19,7 +19,13 @@ from loguru import logger
 
 from hermes.actors.commit import store
 from hermes.domain.child.child import PREFIX, ChildDuty, ChildEnd, Purpose, decode_duty
-from hermes.domain.errors import AlreadySeenError, BadInputError, HermesError, UnknownSessionError
+from hermes.domain.errors import (
+    AlreadySeenError,
+    BadInputError,
+    HermesError,
+    SequenceConflictError,
+    UnknownSessionError,
+)
 from hermes.domain.events import ChildEnded, Event, PhaseChanged, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Enqueue, PutFact, See
@@ -27,7 +33,7 @@ from hermes.domain.outbox_message import OutboxMessage
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.state import Phase
 from hermes.domain.turn.submission import Seen, Submission
-from hermes.ports.children import AT_ONCE, ChildPurpose, ChildRequests, Fate
+from hermes.ports.children import AT_ONCE, ChildPurpose, ChildReport, ChildRequests, Fate
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.metrics import ChildFigures
 from hermes.ports.storage import Journal
@@ -181,7 +187,8 @@ class ChildService(ChildRequests):
         wanted = await methods.fate(duty) is Fate.KEEP
         if not await self._is_started(duty):
             if not wanted or not await self._start(duty, methods):
-                await self._end(duty, ChildEnd.SKIPPED, ())
+                await self._end(duty, ChildEnd.SKIPPED, partial(methods.conclude, duty, None))
+                methods.reported(duty)
                 return
             wanted = await methods.fate(duty) is Fate.KEEP  # its parent may have ended meanwhile
         if not wanted:
@@ -190,8 +197,9 @@ class ChildService(ChildRequests):
         outcome = await self._outcome(duty)
         reach("child: about to report")
         end = ChildEnd.DONE if isinstance(outcome, TurnAnswered) else ChildEnd.FAILED
-        await self._end(duty, end, await methods.report(duty, outcome))
+        await self._end(duty, end, partial(methods.conclude, duty, outcome))
         reach("child: reported")
+        methods.reported(duty)
 
     async def _is_started(self, duty: ChildDuty) -> bool:
         return duty.child in await self._sessions.heads([duty.child])
@@ -225,11 +233,19 @@ class ChildService(ChildRequests):
         finally:
             feed.close()
 
-    async def _end(self, duty: ChildDuty, end: ChildEnd, messages: tuple[OutboxMessage, ...]) -> None:
+    async def _end(self, duty: ChildDuty, end: ChildEnd, make_report: Callable[[], Awaitable[ChildReport]]) -> None:
         """Store the report and the end of the duty in one transaction."""
-        enqueued = (Enqueue(outgoing=message) for message in messages)
-        await store(self._journal, (PutFact(name=duty.fact, value=None), *enqueued))
-        self._deliver(messages)
+        stored = False
+        while not stored:
+            report = await make_report()
+            enqueued = (Enqueue(outgoing=message) for message in report.messages)
+            over = PutFact(name=duty.fact, value=None)
+            try:
+                await store(self._journal, (over, *report.operations, *enqueued))
+                stored = True
+            except SequenceConflictError:  # what it reports on has changed meanwhile
+                logger.debug("children: the report of {} is made again", duty.fact)
+        self._deliver(report.messages)
         self._ended[duty.purpose, end] += 1
         logger.info("session {}: child {} ended, {}: {}", duty.parent or "-", duty.child, duty.purpose, end)
         self._hub.publish(ChildEnded(session=duty.parent, child=duty.child, purpose=duty.purpose, end=end))

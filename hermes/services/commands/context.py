@@ -10,6 +10,7 @@ from hermes.domain.session.state import Phase, Preferences, Session
 from hermes.domain.values import dataclass
 from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
+from hermes.ports.job.jobs import Jobs
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
@@ -48,6 +49,7 @@ class CommandServices:
     agents: Subagents | None = None
     context: ContextService | None = None
     user_commands: UserCommands | None = None
+    jobs: Jobs | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

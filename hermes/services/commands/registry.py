@@ -331,6 +331,15 @@ COMMANDS: tuple[SlashCommand, ...] = (
         choices=("add", "replace", "remove", "undo", "log", "diff", "pending", "approve", "reject"),
     ),
     SlashCommand(
+        name="cron",
+        group=CommandGroup.KNOW,
+        usage="[action] [job]",
+        help="Manage scheduled jobs",
+        details="list, create SCHEDULE PROMPT, edit JOB SCHEDULE, show, pause, resume, run, remove, history. "
+        "A schedule is 30m (once), every 2h, five cron fields or an ISO time.",
+        needs=Role.USER,
+    ),
+    SlashCommand(
         name="skills",
         needs=Role.USER,
         group=CommandGroup.KNOW,

@@ -18,6 +18,7 @@ from hermes.domain.session.state import Preferences, Session
 from hermes.domain.values import replace
 from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
+from hermes.ports.job.jobs import Jobs
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
@@ -41,6 +42,7 @@ from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
 from hermes.services.context.context_service import ContextService
 from hermes.services.events.user_commands import CommandTold, UserCommands
+from hermes.services.jobs import job_command
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService
@@ -59,6 +61,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **skill_commands.HANDLERS,
     **recall_commands.HANDLERS,
     **memory_command.HANDLERS,
+    **job_command.HANDLERS,
 }
 
 
@@ -99,6 +102,7 @@ class CommandService:
         context: ContextService | None = None,
         user_commands: UserCommands | None = None,
         told: CommandTold | None = None,
+        scheduled: Jobs | None = None,
     ) -> None:
         self._user_commands = user_commands
         self._told = told  # hears of every command that ran
@@ -123,6 +127,7 @@ class CommandService:
             profile=profile,
             context=context,
             user_commands=user_commands,
+            jobs=scheduled,
         )
 
     async def context_report(self, session: Session) -> ContextReport | None:

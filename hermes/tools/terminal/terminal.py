@@ -208,8 +208,14 @@ class _Terminal:
         advice = timeout_notes(end, self._settings, background=self._background is not None)
         refused = filter(None, (each.note() for each in attached))
         notes = [*start.notes, *end.notes, *killed, *advice, *kept, *refused, *exit_code_notes(end)]
-        text = result_text(output.text(terminal=pty), notes)
-        return ToolResult(text=text, ok=end.whole and end.code == 0, excerpt=output.is_cut)
+        shown = output.text(terminal=pty)
+        return ToolResult(
+            text=result_text(shown, notes),
+            ok=end.whole and end.code == 0,
+            excerpt=output.is_cut,
+            output=shown,
+            code=end.code if end.whole else None,
+        )
 
     async def _ended(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 from hermes.adapters.http.parameter import IDEMPOTENCY_HEADER, KEY_HEADER, SESSION_HEADER
 from hermes.adapters.openai_api.file_api import FileListQuery
+from hermes.adapters.openai_api.jobs.job_operations import JOBS
 from hermes.adapters.openai_api.openapi import stream_text, surface_answers
 from hermes.adapters.openai_api.openapi.operation import ApiRoute
 from hermes.adapters.openai_api.provider_api import EmbeddingsRequest, ImageRequest, SpeechRequest
@@ -127,4 +128,4 @@ _FILES = (
     ApiRoute(route="GET /v1/files/{id}/content", id="readFile", summary="Download a file", binary=True),
 )
 
-SURFACE: tuple[ApiRoute, ...] = (*_AGENT, *_FILES)
+SURFACE: tuple[ApiRoute, ...] = (*_AGENT, *_FILES, *JOBS)

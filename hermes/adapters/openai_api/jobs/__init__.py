@@ -1,0 +1,1 @@
+"""Scheduled jobs over the API."""

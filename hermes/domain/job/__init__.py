@@ -1,0 +1,1 @@
+"""Scheduled jobs: their times, their state and their runs. Pure."""

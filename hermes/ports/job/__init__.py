@@ -1,0 +1,1 @@
+"""Ports of scheduled jobs."""
