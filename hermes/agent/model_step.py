@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hermes.agent.accounting import costed
 from hermes.agent.approval_judge import ApprovalJudge
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hermes.tools.toolbox import Toolbox
 
 _NOTHING = EncodedMessage(b"")
+Recall: TypeAlias = Callable[[ModelJob], Awaitable[tuple[EncodedMessage, ...]]]  # messages with what is recalled
 BYTES_PER_TOKEN = 4  # of text and JSON
 TURNS_REMEMBERED = 1000
 
@@ -81,6 +82,7 @@ class ModelStep:
         hub: Hub,
         sight: ImagePolicy | None = None,
         judge: ApprovalJudge | None = None,
+        recall: Recall | None = None,
         family: Callable[[SessionId, Assignment | None], Usage] = lambda *_: Usage(),
         hooks: ToolHooks | None = None,
     ) -> None:
@@ -93,6 +95,7 @@ class ModelStep:
         self._hub = hub
         self._sight = sight
         self._judge = judge
+        self._recall = recall
         self._descriptions = ImageDescriptions()
         self._refusals = PictureRefusals()
         self._moved: dict[TurnId, int] = {}  # turns that continue with a fallback, and its place in the chain
@@ -121,7 +124,8 @@ class ModelStep:
         tools = client.offered(
             workshop.toolbox.schemas(job.platform, job.role, only_tools(job.assignment)), first=not job.replies
         )
-        request = self._request(job, prompt, tools, wanted_name)
+        recalled = job if self._recall is None else replace(job, messages=await self._recall(job))
+        request = self._request(recalled, prompt, tools, wanted_name)
         size_bytes = request.size_bytes + len(request.tools)
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name

@@ -23,6 +23,7 @@ from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
 from hermes.app.factories.prompt_files import TrustedPromptFiles
+from hermes.app.factories.recall.embedding import embedder_of
 from hermes.app.factories.recall.profile import make_profile
 from hermes.app.factories.review import register_reviews
 from hermes.app.factories.sandbox import SandboxOpener
@@ -83,7 +84,12 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     for adapter in adapters:
         stack.push_async_callback(adapter.close)
     folders = folders_of(home)
-    search = SearchService(home.data_dir / "index", engine=base.engine)
+    search = SearchService(
+        home.data_dir / "index",
+        engine=base.engine,
+        embedder=embedder_of(config, base.environ),
+        least_similarity=config.semantic.min_similarity,
+    )
     threads = HostThreads()
     stack.push_async_callback(threads.close)
     turn_meter, loop_lag = TurnMeter(time.monotonic), LoopLag()

@@ -149,6 +149,16 @@ class MemoryConfig:
     review_max_usd: float = setting(0.0, least=0, most=1_000, live=True)
     write_approval: bool = setting(False, live=True)
     owner_accounts: tuple[str, ...] = setting((), complaint=_account_complaint, live=True)
+    recall: bool = setting(False, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticConfig:
+    provider: str = setting("none", choices=("none", "local", "endpoint"))
+    model: str = setting("text-embedding-3-small")
+    base_url: str = setting("https://api.openai.com/v1", complaint=base_url_complaint)
+    api_key_env: str = setting("OPENAI_API_KEY", complaint=_variable_complaint)
+    min_similarity: float = setting(0.3, least=0, most=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +319,7 @@ class Config:
     delegation: DelegationConfig = DelegationConfig()
     memory: MemoryConfig = MemoryConfig()
     profile: ProfileConfig = ProfileConfig()
+    semantic: SemanticConfig = SemanticConfig()
     terminal: TerminalConfig = TerminalConfig()
     sandbox: SandboxConfig = SandboxConfig()
     processes: ProcessesConfig = ProcessesConfig()

@@ -1,4 +1,4 @@
-"""Search port: hits, what narrows a search, and how much of the journal the index covers."""
+"""Search port: hits, what narrows a search, how much of the journal the index covers, and embeddings."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Found(Protocol):
     def person(self) -> str: ...  # PLATFORM:USER or OWNER; empty: unknown
     @property
     def snippet(self) -> str: ...
+    @property
+    def similarity(self) -> float: ...  # to the query, of a message that was found by meaning; else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +81,19 @@ class Search(Protocol):
 class Findings:
     hits: Sequence[Found]
     index: IndexProgress | None = None  # None: the index covers everything that was written before the search
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose directions are close if the texts mean the same.
+
+    All methods block, except for reading the name. Raises StorageError or ConfigError if it cannot work.
+    """
+
+    @property
+    def name(self) -> str: ...  # of the model; vectors of different models cannot be compared
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector of length 1 for each text, as 16-bit floats."""
+
+    def release(self) -> None:
+        """Free memory. The next use loads the model again."""

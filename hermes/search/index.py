@@ -59,7 +59,7 @@ CREATE INDEX by_person ON entries (person, id);
 CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61');
 """
 _GRAMS: Final = "CREATE VIRTUAL TABLE grams USING fts5 (text, content='', detail='none', tokenize='trigram');"
-_COLUMNS: Final = "id, session, root, seq, at, role, platform, person, text"
+COLUMNS: Final = "id, session, root, seq, at, role, platform, person, text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,7 @@ class Hit:
     platform: str
     person: str = ""
     snippet: str  # matches stand between snippet.OPEN and snippet.CLOSE
+    similarity: float = 0.0  # to the query, of a message that was found by meaning
     score: float  # higher is better; comparable within one result only
 
 
@@ -199,6 +200,10 @@ class SearchIndex:
         else:
             yield "words", query.for_beginnings()
 
+    def use(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
+        """Run work on the database, as all methods do, for what is stored beside the full text."""
+        return self._run(work, otherwise=otherwise)
+
     # ------------------------------------------------------------ the file
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
@@ -289,7 +294,7 @@ class SearchIndex:
             place = (number, entry.session, entry.root, entry.seq, entry.at, entry.role, *source, text)
             rows.append(place)
             folded.append((number, fold(text)))
-        database.executemany(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
+        database.executemany(f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
         for table, form in self._tables():
             database.executemany(
                 f"INSERT INTO {table} (rowid, text) VALUES (?, ?)",  # noqa: S608
@@ -316,7 +321,7 @@ class _Found:
             same = row[2] if self._distinct else row[0]
             if same in self._seen:
                 continue
-            hit = _hit(row, score=min(score, self.hits[-1].score) if self.hits else score)
+            hit = hit_of(row, score=min(score, self.hits[-1].score) if self.hits else score)
             if not self._only.admits(hit) or (in_doubt and not query.occurs_in(fold(row[-1]))):
                 continue
             self._seen.add(same)
@@ -328,7 +333,7 @@ class _Found:
 _Row = tuple[int, str, str, int, float, str, str, str, str]
 
 
-def _hit(row: _Row, *, score: float) -> Hit:
+def hit_of(row: _Row, *, score: float) -> Hit:
     """Return a hit without its snippet."""
     _, session, root, seq, at, role, platform, person, _ = row
     return Hit(
@@ -376,7 +381,7 @@ def _rows(
     for first in range(0, len(ranked), _PAGE):
         page = ranked[first : first + _PAGE]
         numbers = ",".join(str(number) for number, _ in page)
-        entries = {row[0]: row for row in database.execute(f"SELECT {_COLUMNS} FROM entries WHERE id IN ({numbers})")}  # noqa: S608
+        entries = {row[0]: row for row in database.execute(f"SELECT {COLUMNS} FROM entries WHERE id IN ({numbers})")}  # noqa: S608
         for number, rank in page:
             if row := entries.get(number):
                 yield -rank, row

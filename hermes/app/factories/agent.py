@@ -45,6 +45,7 @@ from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService
 from hermes.services.recall.search_summary import SearchSummary
+from hermes.services.recall.turn_recall import TurnRecall
 from hermes.services.side_completion import SideCompletion
 from hermes.system.clock import wall
 from hermes.system.random_id import new_marker
@@ -187,6 +188,7 @@ class AgentParts:
     workshop: Callable[[], Awaitable[PreparedTurn]]
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
+    recalls: bool = False  # search earlier conversations before each turn
     search_model: str = ""  # summarises what session_search finds; empty: none does
     profile_model: str = ""  # draws conclusions about people; empty: the configured model
     title_model: str | None = None  # as `title_model` in `hermes/app/factories/models.py`
@@ -219,6 +221,7 @@ class AgentParts:
         self.proxy.use(self.target(config))
         self.title_model = title_model(config)
         self.search_model = config.auxiliary.search
+        self.recalls = config.memory.recall
         self.profile_model = config.auxiliary.profile
         self.profile.settings = replace(profile_settings(config), provider=self.profile.settings.provider)
         self.memories.settings = memory_settings(config)
@@ -293,6 +296,7 @@ async def make_agent(
         hub=hub,
         sight=ImagePolicy(home.media_dir),
         judge=judge,
+        recall=TurnRecall(stored=stored, is_on=lambda: parts.recalls, marker=new_marker),
         family=system.delegations.spent_with,
         hooks=hooks,
     )
@@ -323,6 +327,7 @@ async def make_agent(
         profile=profile,
         side=SideCompletion(agent=runner, count=system.sessions.count, clock=system.ports.clock),
         search_model=config.auxiliary.search,
+        recalls=config.memory.recall,
         review=review_settings(config),
         tool_names=tool_names,
         children=ChildPurposes(config, system=system, folders=folders, workshop=workshop),
