@@ -53,6 +53,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         outbox=system.outbox,
         events=parts.events,
         jobs=system.jobs.service,
+        agents=system.delegations,
         provider=parts.agent.proxy,
         files=shelf,
         inputs=make_input_parts(base.config, base.home, shelf, parts.sandbox),

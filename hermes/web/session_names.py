@@ -26,13 +26,16 @@ async def _name(kit: PageKit, session: Session) -> str:
     if session.preferences.title:
         return str(session.preferences.title)
     first = await kit.service.sessions.messages(session.id, Seq(-1), _READ, exact=True)
-    return next((text for each in first if (text := beginning(each))), str(session.id))
+    said = (
+        each for each in first if session.assignment is not None or not each.note
+    )  # the task of a child is a note
+    return next((text for each in said if (text := beginning(each))), str(session.id))
 
 
 def beginning(stored: StoredMessage) -> str:
-    """Return the beginning of a person's message on one line; empty for another one."""
+    """Return the beginning of a message on one line; empty for another one than a user message."""
     message: dict[str, Any] = json.loads(stored.message)
-    if stored.note or message.get("role") != "user":
+    if message.get("role") != "user":
         return ""
     content = message.get("content")
     if isinstance(content, list):

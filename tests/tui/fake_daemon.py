@@ -25,6 +25,7 @@ class FakeDaemon:
         self.messages: list[dict[str, Any]] = []
         self.session: dict[str, Any] | None = None
         self.processes: list[dict[str, Any]] = []
+        self.agents: list[dict[str, Any]] = []
         self.sessions: list[dict[str, Any]] = []
         self.routes: dict[str, Callable[[Any], Any]] = {}
         self._queues: dict[str, list[asyncio.Queue[RawEvent | None]]] = defaultdict(list)
@@ -69,6 +70,8 @@ class FakeDaemon:
             raise ApiError("there is no such session", status=404, code="session_not_found")
         if path.endswith("/messages"):
             return {"messages": self.messages}
+        if path.endswith("/agents"):
+            return {"agents": self.agents}
         if path.endswith("/processes"):
             return {"processes": self.processes}
         return {"session": self.session, "preferences": {}}

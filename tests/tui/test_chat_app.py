@@ -309,6 +309,26 @@ async def test_help_lists_keys_and_commands(tmp_path: Path) -> None:
         await until(lambda: not isinstance(app.screen, HelpScreen))
 
 
+async def test_subagents_are_shown_opened_and_ended_in_the_side_bar(tmp_path: Path) -> None:
+    daemon = FakeDaemon()
+    daemon.session = session_json()
+    agent = {"id": "child1", "task": "Read the log", "phase": "running", "doing": ["terminal: tail"], "tokens": 1200}
+    waits: dict[str, Any] = {"id": "child2", "task": "Read the mail", "phase": None, "doing": [], "tokens": 0}
+    daemon.agents = [agent, waits]
+    path = f"/api/sessions/{SESSION}/commands"
+    daemon.routes[f"POST {path}"] = lambda body: {"ok": True, "text": f"{body['text']} done", "session_id": SESSION}
+    async with running(daemon, tmp_path, size=(120, 30)) as (app, pilot):
+        await shows(pilot, app, "terminal: tail, 1,200 tokens")
+        assert "waits for a place" in screen_text(app)
+        await pilot.press("ctrl+b", "x")
+        await shows(pilot, app, "End subagent child1?")
+        await pilot.press("y")
+        await until(lambda: ("POST", path, {"text": "/agents stop child1"}) in daemon.asked)
+        await until(lambda: isinstance(app.screen, ChatScreen))
+        await pilot.press("enter")
+        await until(lambda: ("GET", "/api/sessions/child1", None) in daemon.asked)
+
+
 async def test_processes_open_the_side_bar_on_a_wide_screen_only(tmp_path: Path) -> None:
     daemon = FakeDaemon()
     daemon.session = session_json()

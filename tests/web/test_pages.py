@@ -165,6 +165,22 @@ def test_picture_of_a_message_is_shown_to_logged_in_people_only(
         assert visitor.get(wrong).status == 404
 
 
+def test_subagents_lead_to_their_conversations_and_back(daemon: DaemonProcess, visitor: Visitor) -> None:
+    call = json.dumps({"goal": "!slow 600"})
+    session = daemon.request("POST", "/v1/runs", {"input": f"!tool delegate_task {call}"}).json()["session_id"]
+    path = f"/api/sessions/{session}/agents"
+    [agent] = eventually(lambda: [x for x in daemon.request("GET", path).json()["agents"] if x["phase"] == "running"])
+    assert (agent["parent"], agent["purpose"], agent["task"]) == (session, "delegate", "!slow 600")
+    assert f'href="/ui/sessions/{agent["id"]}">!slow 600</a>' in visitor.get(f"/ui/sessions/{session}").text
+    assert (
+        f'Delegate of <a id="g-parent" href="/ui/sessions/{session}">'
+        in visitor.get(f"/ui/sessions/{agent['id']}").text
+    )
+    assert visitor.post(f"/ui/sessions/{session}/stop").status == 303
+    eventually(lambda: not daemon.request("GET", path).json()["agents"])
+    assert f'href="/ui/sessions/{agent["id"]}">' in visitor.get(f"/ui/sessions/{session}").text
+
+
 def test_memory_and_its_limits_are_shown(daemon: DaemonProcess, visitor: Visitor) -> None:
     call = json.dumps({"action": "add", "target": "memory", "content": f"Backups are in /srv. {ATTACK}"})
     daemon.ask(f"!tool memory {call}")

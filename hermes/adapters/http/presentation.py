@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.adapters.http.caller import shown_failure, shown_why
 from hermes.domain.access.question import waits_for
 from hermes.domain.read.activity import activity_of
+from hermes.domain.turn.tool_call import CallState
 
 if TYPE_CHECKING:
     from hermes.domain.outbox_message import DeadLetter, OutboxMessage
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hermes.domain.read.trace import TraceLine
     from hermes.domain.read.views import SessionView, StoredMessage
     from hermes.domain.session.state import Session, Turn
+    from hermes.ports.children import ChildView
     from hermes.ports.search import Found, IndexProgress
 
 JsonObject = dict[str, Any]
@@ -64,6 +66,28 @@ def child(session: Session) -> JsonObject | None:
     if (assignment := session.assignment) is None:
         return None
     return {"purpose": assignment.purpose.value, "parent": assignment.parent, "turn_id": assignment.turn}
+
+
+def subagent(view: ChildView, task: str) -> JsonObject:
+    """Return what a subagent does. Its session does not exist while it waits for a place."""
+    session = view.session
+    used = session.usage if session is not None else None
+    return {
+        "id": view.duty.child,
+        "parent": view.duty.parent,
+        "purpose": view.duty.purpose.value,
+        "task": task,
+        "phase": session.phase.value if session is not None else None,
+        "reason": session.reason if session is not None else "",
+        "since": session.since if session is not None else None,
+        "tokens": used.prompt_tokens + used.completion_tokens if used is not None else 0,
+        "doing": _running_calls(session),
+    }
+
+
+def _running_calls(session: Session | None) -> list[str]:
+    calls = session.turn.calls if session is not None and session.turn is not None else ()
+    return [call.summary or call.name for call in calls if call.state is CallState.STARTED]
 
 
 def view(view: SessionView) -> JsonObject:

@@ -38,6 +38,7 @@ from hermes.domain.turn.submission import Receipt
 from hermes.domain.values import dataclass
 from hermes.media.file_shelf import FileShelf
 from hermes.media.input_part import InputParts
+from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.job.jobs import Jobs
@@ -90,6 +91,7 @@ class Service:
     search: Search | None = None
     outbox: OutboxControl | None = None
     jobs: Jobs | None = None
+    agents: Subagents | None = None
     files: FileShelf | None = None
     inputs: InputParts | None = None
     side: SideCompletion | None = None  # answers requests that need no session

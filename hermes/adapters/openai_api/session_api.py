@@ -24,6 +24,7 @@ from hermes.domain.ids import Seq, SessionId
 from hermes.domain.read.reader import Activity
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.session.state import Phase, Session
+from hermes.ports.children import ChildView
 
 MAX_LISTED = 200
 MAX_MESSAGES = 1_000
@@ -71,6 +72,7 @@ class SessionApi:
             web.delete("/api/sessions/{id}", self.erase),
             web.get("/api/sessions/{id}/messages", self.messages),
             web.get("/api/sessions/{id}/processes", self.processes),
+            web.get("/api/sessions/{id}/agents", self.agents),
             web.get("/api/sessions/{id}/context", self.context),
         ]
 
@@ -125,6 +127,20 @@ class SessionApi:
         if report is None:
             raise refusal(404, "not_found", "This daemon has no figures about context windows.")
         return json_response(report.plain())
+
+    async def agents(self, request: web.Request) -> web.Response:
+        """List the subagents that work for a session, and those below them."""
+        view = await self._service.sessions.view(parameter.session_in_path(request))
+        session = remember_session(request, view.session.id)
+        listed = [] if self._service.agents is None else await self._service.agents.listed(session)
+        return json_response({"session_id": session, "agents": [await self._agent(each) for each in listed]})
+
+    async def _agent(self, view: ChildView) -> presentation.JsonObject:
+        task = view.duty.task
+        if not task and view.session is not None:  # of a tool call: the first message has it
+            first = await self._service.sessions.messages(view.session.id, Seq(-1), 1, exact=True)
+            task = _text_of(first[0], ("user",)) if first else ""
+        return presentation.subagent(view, task)
 
     async def messages(self, request: web.Request) -> web.Response:
         """Return messages after or before a position, oldest first; without one, the last page."""

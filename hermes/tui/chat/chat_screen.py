@@ -59,6 +59,7 @@ _QUIET_S: Final = 1.0  # without a key, before a question takes the focus
 _AGAIN_S: Final = 2.0  # within which a second Ctrl-C exits
 _REFRESH_S: Final = 5.0
 _REVIVE_S: Final = 3.0
+_LONG_S: Final = 15.0  # for a notice that names something to type
 _RECENT: Final = 3  # conversations in the greeting
 _GREETING_ROWS: Final = 20  # of the screen
 
@@ -196,9 +197,9 @@ class ChatScreen(Screen[None]):
             menu.take_focus()
 
     def _draw_side_bar(self) -> None:
-        bar, processes = self.query_one(SideBar), self._link.figures.processes
-        bar.show(processes)
-        by_itself = any(each["running"] for each in processes) and self.size.width >= _SIDE_BAR_COLUMNS
+        bar, figures = self.query_one(SideBar), self._link.figures
+        bar.show(figures.processes, figures.agents)
+        by_itself = self._has_work_beside() and self.size.width >= _SIDE_BAR_COLUMNS
         is_open = by_itself if self._wants_side_bar is None else self._wants_side_bar
         is_whole = is_open and self.size.width < _BOTH_COLUMNS
         bar.set_class(is_open, "open")
@@ -233,8 +234,13 @@ class ChatScreen(Screen[None]):
             self._revived = now
             self.run_worker(asyncio.to_thread(self._options.revive))
 
+    def _has_work_beside(self) -> bool:
+        """Return whether background processes or subagents run."""
+        figures = self._link.figures
+        return bool(figures.agents) or any(each["running"] for each in figures.processes)
+
     def _refresh_processes(self) -> None:
-        if any(each["running"] for each in self._link.figures.processes):
+        if self._has_work_beside() or self._link.view.turn:
             self.run_worker(self._link.refresh(), exclusive=True, group="refresh")
 
     # ------------------------------------------------------------ editor
@@ -414,11 +420,16 @@ class ChatScreen(Screen[None]):
         self.run_worker(self._link.refresh(), exclusive=True, group="refresh")
 
     def on_side_bar_opened(self, event: SideBar.Opened) -> None:
-        self.run_worker(self._processes.show(event.process))
+        if event.is_agent:
+            back = f"This is a subagent. /resume {self._link.view.session} leads back."
+            self._open(event.id)
+            self.notify(back, markup=False, timeout=_LONG_S)
+        else:
+            self.run_worker(self._processes.show(event.row))
 
     def on_side_bar_end_wanted(self, event: SideBar.EndWanted) -> None:
         event.stop()
-        self.run_worker(self._processes.end(event.process))
+        self.run_worker((self._processes.end_agent if event.is_agent else self._processes.end)(event.row))
 
     def action_scroll(self, pages: int) -> None:
         transcript = self.query_one(TranscriptView)

@@ -27,6 +27,7 @@ class Figures:
     context_tokens: int = 0
     context_window: int = 0
     processes: tuple[Mapping[str, Any], ...] = ()
+    agents: tuple[Mapping[str, Any], ...] = ()  # subagents of the session that have not ended
 
     @property
     def context_percent(self) -> int | None:

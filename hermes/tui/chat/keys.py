@@ -17,7 +17,7 @@ KEYS: Final = (
     ("Ctrl-R", "find a session: by title, id or any word in it"),
     ("Ctrl-G", "write the message in $EDITOR"),
     ("Ctrl-O", "unfold or fold all tool calls; Enter or a click folds one"),
-    ("Ctrl-B", "background processes: choose one, Enter shows its output, x ends it after a yes; again: close"),
+    ("Ctrl-B", "subagents and background processes: choose one, Enter shows it, x ends it after a yes; again: close"),
     ("Ctrl-T", "next theme"),
     ("PageUp, PageDown, mouse wheel", "scroll; at the top earlier messages are loaded"),
     ("Ctrl-End", "go to the end of the conversation, and follow it"),

@@ -1,4 +1,4 @@
-"""What a person does with a background process: see its output, end it."""
+"""What a person does with background processes and subagents: see the output, end one."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ class ProcessActions:
             except HermesError as error:
                 self._app.notify(one_line(str(error)), severity="error", markup=False)
             await self._link.refresh()
+
+    async def end_agent(self, agent: Mapping[str, Any]) -> None:
+        """End a subagent if the person confirms it."""
+        name, task = str(agent["id"]), one_line(str(agent.get("task") or ""), 60)
+        if await self._app.push_screen_wait(Confirmation(f"End subagent {name}?\n{task}")):
+            try:
+                reply = await self._link.command(f"/agents stop {name}")
+            except HermesError as error:
+                self._app.notify(one_line(str(error)), severity="error", markup=False)
+            else:
+                self._app.notify(one_line(reply.text), markup=False)
 
     async def _output(self, name: str) -> tuple[str, bool]:
         """Return the end of the output, and whether its beginning is left out. Raises HermesError."""

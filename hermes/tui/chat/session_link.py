@@ -188,7 +188,8 @@ class SessionLink:
         self._leave()
         messages = page["messages"]
         running = str(session.get("running_turn") or "")
-        stored = [each for each in messages if each.get("turn") != running or _is_said(each)]
+        begun = messages[0]["seq"] if messages and not page.get("has_more") else None  # the task of a subagent
+        stored = [each for each in messages if each.get("turn") != running or _is_said(each) or each["seq"] == begun]
         self._unmatched = [*takewhile(lambda each: each["role"] == "tool", messages)]
         fresh = replace(self.view, session=session["id"], blocks=(), earliest=_earliest(page))
         view = with_transcript(fresh, stored)
@@ -225,7 +226,8 @@ class SessionLink:
             found = await self._get("")
             figures = with_session(figures, found["session"], found.get("preferences") or {})
             listed = (await self._get("/processes"))["processes"]
-            figures = replace(figures, processes=tuple(listed))
+            agents = (await self._get("/agents"))["agents"]
+            figures = replace(figures, processes=tuple(listed), agents=tuple(agents))
         self.figures = figures
         self._changed()
 

@@ -1,4 +1,4 @@
-"""Side bar: background processes of the session. Enter shows the output of one."""
+"""Side bar: subagents and background processes of the session. Enter shows one, x ends it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 _MAX_SHOWN = 30
-_HINT = "Ctrl-B, Enter: output, x: end"
+_HINT = "Ctrl-B, Enter: show, x: end"
 
 
 class SideBar(Vertical):
@@ -35,37 +35,47 @@ class SideBar(Vertical):
     SideBar > .hint { height: auto; color: $text-muted; }
     SideBar > OptionList:blur > .option-list--option-highlighted { background: $surface; color: $foreground; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "end the process")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "end it")]
 
     class Opened(Message):
-        """The person wants to see a process."""
+        """The person wants to see a process or a subagent."""
 
-        def __init__(self, process: Mapping[str, Any]) -> None:
+        def __init__(self, row: Mapping[str, Any], *, is_agent: bool) -> None:
             super().__init__()
-            self.process = process
+            self.row = row
+            self.is_agent = is_agent
+
+        @property
+        def id(self) -> str:
+            return str(self.row["id"])
 
     class EndWanted(Opened):
-        """The person wants to end a process."""
+        """The person wants to end it."""
 
     def __init__(self) -> None:
         super().__init__(id="side")
-        self._given: Sequence[Mapping[str, Any]] | None = None
-        self._shown: list[Mapping[str, Any]] = []
+        self._given: tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]] | None = None
+        self._agents: Sequence[Mapping[str, Any]] = ()
+        self._shown: list[Mapping[str, Any]] = []  # subagents, then processes
+        self._title = Static(classes="title", markup=False)
         self._list = OptionList(markup=False, compact=True)
         self._hint = Static(classes="hint", markup=False)
 
     def compose(self) -> ComposeResult:
-        yield Static("Background processes", classes="title", markup=False)
+        yield self._title
         yield self._list
         yield self._hint
 
-    def show(self, processes: Sequence[Mapping[str, Any]]) -> None:
-        if processes is self._given:
+    def show(self, processes: Sequence[Mapping[str, Any]], agents: Sequence[Mapping[str, Any]] = ()) -> None:
+        if self._given is not None and processes is self._given[0] and agents is self._given[1]:
             return
-        chosen, self._given = self.chosen, processes
-        self._shown = ordered(processes)
+        chosen, self._given = self.chosen, (processes, agents)
+        self._agents = agents[:_MAX_SHOWN]
+        self._shown = [*self._agents, *ordered(processes)]
+        self._title.update(_title(bool(agents), bool(processes)))
         self._list.clear_options()
-        self._list.add_options(Option(process_text(each), id=str(each["id"])) for each in self._shown)
+        texts = [*map(agent_text, self._agents), *map(process_text, self._shown[len(self._agents) :])]
+        self._list.add_options(Option(text, id=str(row["id"])) for text, row in zip(texts, self._shown, strict=True))
         ids = [each["id"] for each in self._shown]
         if ids:
             self._list.highlighted = ids.index(chosen["id"]) if chosen is not None and chosen["id"] in ids else 0
@@ -86,11 +96,39 @@ class SideBar(Vertical):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.post_message(self.Opened(self._shown[event.option_index]))
+        row = self._shown[event.option_index]
+        self.post_message(self.Opened(row, is_agent=event.option_index < len(self._agents)))
 
     def action_end(self) -> None:
-        if self.chosen is not None:
-            self.post_message(self.EndWanted(self.chosen))
+        at = self._list.highlighted
+        if self.chosen is not None and at is not None:
+            self.post_message(self.EndWanted(self.chosen, is_agent=at < len(self._agents)))
+
+
+def _title(agents: bool, processes: bool) -> str:
+    return " and ".join(
+        word for word, has in (("Subagents", agents), ("Background processes", processes or not agents)) if has
+    )
+
+
+def agent_text(agent: Mapping[str, Any]) -> Text:
+    phase = agent.get("phase")
+    sign, style = ("◌", "dim") if phase is None else ("?", "yellow") if phase == "waiting" else ("●", "green")
+    shown = Text(f"{sign} ", style)
+    shown.append(one_line(str(agent.get("task") or agent["id"]), 60), "not dim")
+    shown.append(f"\n  {agent_state(agent)}", "dim")
+    return shown
+
+
+def agent_state(agent: Mapping[str, Any]) -> str:
+    """Return what a subagent does, with its tokens."""
+    if agent.get("phase") is None:
+        return "waits for a place"
+    if agent["phase"] == "waiting":
+        doing = f"waits: {agent.get('reason') or 'an answer'}"
+    else:
+        doing = ", ".join(map(str, agent.get("doing") or ())) or str(agent["phase"]).replace("_", " ")
+    return f"{one_line(doing, 40)}, {int(agent.get('tokens') or 0):,} tokens"
 
 
 def ordered(processes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.adapters.http import parameter
+from hermes.adapters.http import parameter, presentation
 from hermes.adapters.http.service import json_response
 from hermes.adapters.openai_api.turns import pending
 from hermes.domain.events import TextDelta
@@ -46,6 +46,7 @@ class SessionPage:
             "session.html",
             view=view,
             name=await self._name(view.session),
+            agents=await self._agents(view.session),
             session=view.session,
             processes=[service.shown_process(each) for each in processes],
             is_open=view.session.phase not in (Phase.SUSPENDED, Phase.ENDED),
@@ -61,7 +62,10 @@ class SessionPage:
         view = await service.view(session, exact=True)
         shown = await self._conversation(session, None)
         html = await self._kit.fragment(request, "conversation.html", session=view.session, **shown)
-        state = await self._kit.fragment(request, "session_state.html", view=view, session=view.session)
+        agents = await self._agents(view.session)
+        state = await self._kit.fragment(
+            request, "session_state.html", view=view, session=view.session, agents=agents
+        )
         question = await self._kit.fragment(request, "session_question.html", **self._question(view.session))
         parts = {"conversation": html, "state": state, "question": question, "writing": self._writing(view.session)}
         return json_response({"phase": view.session.phase, **parts})
@@ -79,6 +83,13 @@ class SessionPage:
             steps=steps,
             cut=view.session.next_seq > _STEPS,
         )
+
+    async def _agents(self, session: Session) -> list[presentation.JsonObject]:
+        """Return the subagents that work for a session."""
+        listed = [] if self._kit.service.agents is None else await self._kit.service.agents.listed(session.id)
+        begun = [each.session for each in listed if each.session is not None]
+        names = await names_of(self._kit, begun)
+        return [presentation.subagent(each, each.duty.task or names.get(each.duty.child, "")) for each in listed]
 
     async def _name(self, session: Session) -> str:
         return (await names_of(self._kit, [session]))[session.id]

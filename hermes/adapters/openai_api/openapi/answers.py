@@ -262,6 +262,23 @@ class ProcessPageJson(TypedDict):
     processes: list[ProcessJson]
 
 
+class AgentJson(TypedDict):
+    id: Annotated[SessionIdText, Meta(description="Its session. It does not exist while `phase` is null.")]
+    parent: SessionIdText | None
+    purpose: Literal["review", "delegate", "background"]
+    task: str
+    phase: Annotated[str | None, Meta(description="State of its session; null while it waits for a place.")]
+    reason: str
+    since: float | None
+    tokens: Count
+    doing: Annotated[list[str], Meta(description="Summaries of the tool calls that run.")]
+
+
+class AgentListJson(TypedDict):
+    session_id: SessionIdText
+    agents: list[AgentJson]
+
+
 class ContextPartJson(TypedDict):
     part: Annotated[str, Meta(description="identity, rules, guidance, skills, memory, tools, people, answers, …")]
     tokens: Annotated[Count, Meta(description="An estimate.")]

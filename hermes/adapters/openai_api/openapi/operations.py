@@ -286,6 +286,12 @@ _PROCESSES = (
         answer=answers.ProcessPageJson,
     ),
     ApiRoute(
+        route="GET /api/sessions/{id}/agents",
+        id="listAgents",
+        summary="List the subagents that work for a session, and those below them, in the order of their start",
+        answer=answers.AgentListJson,
+    ),
+    ApiRoute(
         route="GET /api/sessions/{id}/context",
         id="getContext",
         summary="Show what fills the context window of a session, by part",
