@@ -135,7 +135,7 @@ processes: venv  ## run 20 background processes while the daemon is killed and r
 	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
 
 delegation: venv  ## kill or stop the daemon at every point of a delegation and of a script
-	HERMES_TEST_EVERY=1 $(BIN)/pytest -q tests/crash/test_delegation_kills.py -p no:cacheprovider --timeout 600
+	HERMES_TEST_EVERY=1 $(BIN)/pytest -q tests/crash/test_delegation_kills.py tests/integration/test_execute_code.py -p no:cacheprovider --timeout 600
 
 crash: venv  ## kill the real daemon 200 times (kill -9) at random moments under load
 	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 HERMES_TEST_ALL_STEPS=1 $(BIN)/pytest -q tests/crash \

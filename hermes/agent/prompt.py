@@ -63,6 +63,9 @@ GUIDANCE: Mapping[str, str] = {
         "delegate_task: for work that is independent or would fill your context. State goal and context completely: "
         "a subagent knows nothing else."
     ),
+    "execute_code": (
+        "execute_code: for three or more tool calls with logic between them; print only what you need to know."
+    ),
     "send_file": "send_file: if the person needs a file, send it instead of giving its path.",
     "memory": (
         "memory: save what will still matter in later conversations as soon as you learn it: preferences, "

@@ -152,6 +152,7 @@ class ToolStep:
             only=job.only,
             purpose=job.purpose,
             scope=job.scope,
+            call_id=job.call,
             children=job.children,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)

@@ -54,6 +54,7 @@ from hermes.services.children.child_service import ChildService
 from hermes.services.children.delegations import DelegationService
 from hermes.services.event_hub import EventHub
 from hermes.services.home import HomeService
+from hermes.services.inner_calls import InnerCallService
 from hermes.services.notices import NoticeService
 from hermes.services.outbox import OutboxService
 from hermes.services.pairing import GAP, PairingService
@@ -169,6 +170,7 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
         child_sessions=child_sessions,
         delegations=delegations,
         jobs=jobs,
+        inner_calls=InnerCallService(sessions, ports.hub),
         notice_sender=NoticeSender(sessions.submit, notices.announce),
         after_reset=AfterReset(
             journal=journal, end_process=partial(processes.end, why=RESET), tell=partial(_tell_left, homes)
@@ -196,6 +198,7 @@ class ActorSystem:
     child_sessions: ChildService
     delegations: DelegationService
     jobs: JobSystem
+    inner_calls: InnerCallService
     root: ActorRef[RootActor] | None = None
     _boot_loop: bool = False
 

@@ -23,6 +23,7 @@ EVERY_TOOLSET = (
     "skills",
     "delegation",
     "cronjob",
+    "code_execution",
 )
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "terminal": ("terminal",),
@@ -36,6 +37,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "send_file": ("send_file",),
     "delegation": ("delegate_task",),
     "messaging": ("send_message",),
+    "code_execution": ("execute_code",),
     "skills": ("skills_list", "skill_view", "skill_manage"),
     "cronjob": ("cronjob",),
 }

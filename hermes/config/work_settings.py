@@ -1,4 +1,4 @@
-"""Settings of work beside and within conversations: subagents."""
+"""Settings of work beside and within conversations: subagents and scripts."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ class DelegationConfig:
     max_spawn_depth: int = setting(1, least=1, most=5, live=True)
     approvals: str = setting("ask", choices=("ask", "deny"), live=True)
     on_parent_end: str = setting("end", choices=("end", "detach"), live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeExecutionConfig:
+    timeout: float = setting(300.0, least=1, most=86_400)
+    max_tool_calls: int = setting(50, least=1, most=10_000)

@@ -145,6 +145,16 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InnerCalled:
+    """A script asks for a tool call."""
+
+    at: float
+    turn: TurnId
+    call: Call
+    arguments: str  # JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFinished:
     """A tool call has a result. Stored before the model gets it."""
 
@@ -156,6 +166,7 @@ class ToolFinished:
     took_s: float = 0.0
     name: str = ""
     spent: Usage = Usage()  # by child sessions that worked for the call; their own records count it, too
+    within: str = ""  # call of the script that made this one; the model does not see the message then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,6 +403,7 @@ Record: TypeAlias = (
     | Instructed
     | ModelReplied
     | ModelRetried
+    | InnerCalled
     | ToolStarted
     | ToolFinished
     | Asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from hermes.domain.ids import SessionId
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.session.jobs import (
     ModelJob,
     ModelReport,
@@ -16,6 +16,7 @@ from hermes.domain.session.jobs import (
     ToolReport,
 )
 from hermes.domain.turn.message import EncodedMessage
+from hermes.domain.turn.tool_call import Call, CallOutcome
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass, replace
 
@@ -107,3 +108,36 @@ class Agent(Protocol):
     def think(self, job: ModelJob, report: Callable[[ModelReport | RetryReport], None]) -> Work: ...
     def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work: ...
     def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work: ...
+
+
+class InnerCalls(Protocol):
+    """Records of the tool calls that a script makes, like those of the model. Raises HermesErrors only."""
+
+    async def begin(
+        self,
+        session: SessionId,
+        turn: TurnId,
+        call: Call,
+        arguments: str,
+        *,
+        platform: str,
+        waits: Callable[[bool], None],
+    ) -> str:
+        """Record the call and wait until it may run. Return why it may not; empty if it may.
+
+        `waits` is called when the wait for a person begins and ends.
+        """
+
+    async def end(
+        self,
+        session: SessionId,
+        turn: TurnId,
+        call: Call,
+        arguments: str,
+        *,
+        platform: str,
+        text: str,
+        outcome: CallOutcome,
+        took_s: float,
+    ) -> str:
+        """Record the outcome of a call that has run. Return its text, with what hooks add."""

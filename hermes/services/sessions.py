@@ -43,7 +43,9 @@ from hermes.domain.session.protocol import (
     Answer,
     Begin,
     BranchOff,
+    CallInside,
     Compress,
+    EndInside,
     EndSession,
     Event,
     HandOver,
@@ -263,6 +265,10 @@ class SessionService(Archive, Sessions):
 
     async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
         return await self._command(session, SetPreference(name=name, value=value, reason=reason))
+
+    async def tell_inside(self, session: SessionId, event: CallInside | EndInside) -> Session:
+        """Tell a session about a call of its script."""
+        return await self._command(session, event, exact=True)
 
     async def start_background(self, session: SessionId, wish: StartBackground) -> Session:
         return await self._command(session, wish)

@@ -32,7 +32,7 @@ from hermes.domain.records import BadRecord, Record
 from hermes.domain.session.state import Preferences, Session, Turn
 from hermes.domain.source import ChatContext, Handover, Place, Source
 from hermes.domain.turn.submission import Seen
-from hermes.domain.turn.tool_call import Call, CallJudgement, Gate
+from hermes.domain.turn.tool_call import Call, CallJudgement, Gate, InnerOutcome
 from hermes.domain.turn.turn_failure import Failure
 from hermes.domain.turn.usage import Usage
 
@@ -59,6 +59,7 @@ STORED: Final = frozenset(
         Call,
         Gate,
         CallJudgement,
+        InnerOutcome,
         Preferences,
         Usage,
         Failure,

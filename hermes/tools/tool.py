@@ -45,6 +45,7 @@ class ToolContext:
     only: tuple[str, ...] | None = None  # names of the only tools of a child session; None: no such limit
     purpose: Purpose | None = None  # of a child session
     scope: MemoryScope | None = None  # whose memory the turn uses; None: no one's
+    call_id: str = ""  # the same call, as the session names it
     children: tuple[SessionId, ...] = ()  # child sessions that were started with the call
     progress: Callable[[str], None] = lambda _: None  # shows progress to the person; call it on the event loop only
 

@@ -19,7 +19,7 @@ from hermes.tools.send_message import send_message_tool
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
-    names = ("stored", "processes", "memories", "skills", "delegations", "jobs")
+    names = ("stored", "processes", "memories", "skills", "delegations", "jobs", "inner")
     given: dict[str, Any] = {name: MagicMock() for name in names}
     given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
     given["network"] = None

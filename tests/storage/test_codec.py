@@ -55,7 +55,9 @@ ORDER = {
     "ModelReplied": "at turn message calls model usage context_tokens waited_s handed handed_message",
     "ModelRetried": "at turn model failure tries delay_s",
     "ToolStarted": "at turn call",
-    "ToolFinished": "at turn call message outcome took_s name spent",
+    "InnerCalled": "at turn call arguments",
+    "InnerOutcome": "summary outcome",
+    "ToolFinished": "at turn call message outcome took_s name spent within",
     "Asked": "at turn call question choices routed asked_in cut file",
     "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s handed",
@@ -92,7 +94,7 @@ ORDER = {
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
     " chain said results handing handing_message handing_model automatic",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
-    " whole_file cut judgement delegates children",
+    " whole_file cut judgement delegates children within inner",
     "CallJudgement": "verdict model confidence reason",
     "Gate": "verdict reason rules once findings subjects context",
     "Preferences": "title model personality reasoning busy yolo show_reasoning",

@@ -254,7 +254,7 @@ async def make_agent(
     events: EventServices,
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
-    hooks = events.hooks if events.hooks.hooks else None
+    hooks = system.inner_calls.hooks = events.hooks if events.hooks.hooks else None
     workshop = Prepared(
         partial(
             _prepare_turn,
@@ -372,6 +372,7 @@ def _prepare_turn(
         delegations=system.delegations,
         believed=believed(profile),
         messaging=send_message_tool(channels, system.chat.post),
+        inner=system.inner_calls,
         tell=tell,
         jobs=system.jobs.service,
     )

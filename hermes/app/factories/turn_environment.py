@@ -20,6 +20,7 @@ from hermes.agent.context_files import ContextFile, how_to_approve, read_project
 from hermes.agent.memory_block import memory_block
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
+from hermes.agent.tool_call_parser import propose
 from hermes.app.factories.api_files import shelving
 from hermes.app.factories.media import media_store
 from hermes.app.factories.own_place import own_address, secret_paths
@@ -36,6 +37,7 @@ from hermes.domain.session.jobs import ModelJob
 from hermes.domain.source import ChatContext
 from hermes.domain.turn.tool_call import Gate, Verdict
 from hermes.domain.values import dataclass
+from hermes.ports.agent import InnerCalls
 from hermes.ports.children import Delegations
 from hermes.ports.given import Clock
 from hermes.ports.job.jobs import Jobs
@@ -58,12 +60,13 @@ from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
 from hermes.tools.memory_tool import memory_tool
 from hermes.tools.process_tool import ProcessToolSettings, background_starter, process_tool
+from hermes.tools.script.execute_code import ScriptSettings, execute_code_tool
 from hermes.tools.send_file import send_file_tool
 from hermes.tools.session_scope import Conversations
 from hermes.tools.session_search import Summarise, no_summaries, session_search_tool
 from hermes.tools.skill_tools import skill_tools
 from hermes.tools.terminal.command_output import OutputLimits
-from hermes.tools.terminal.terminal import terminal_tool
+from hermes.tools.terminal.terminal import CommandRunner, terminal_tool
 from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.todo import todo_tool
 from hermes.tools.tool import Tool
@@ -72,7 +75,7 @@ from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace
 
 # Toolsets that only the owner and admins have on a machine where no sandbox works.
-UNPROTECTED = frozenset({"terminal", "file", "process"})
+UNPROTECTED = frozenset({"code_execution", "terminal", "file", "process"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ def make_turn_environment(
     believed: Callable[[ModelJob], Awaitable[str]],
     messaging: Tool,
     jobs: Jobs,
+    inner: InnerCalls,
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -116,6 +120,7 @@ def make_turn_environment(
         delegations=delegations,
         messaging=messaging,
         jobs=jobs,
+        inner=inner,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
     shell = terminal_tool(
@@ -182,6 +187,7 @@ def make_toolbox(
     skills: SkillWriter,
     delegations: Delegations,
     messaging: Tool,
+    inner: InnerCalls,
     summarise: Summarise = no_summaries,
     jobs: Jobs,
 ) -> Toolbox:
@@ -190,7 +196,15 @@ def make_toolbox(
     toolbox = Toolbox(
         (
             *_command_tools(
-                config, environ, workplace, secrets, processes=processes, sandbox=sandbox, network=network
+                config,
+                environ,
+                workplace,
+                secrets,
+                processes=processes,
+                sandbox=sandbox,
+                network=network,
+                toolbox=lambda: toolbox,
+                inner=inner,
             ),
             *file_tools(
                 workplace,
@@ -236,13 +250,28 @@ def _command_tools(
     processes: BackgroundProcesses,
     sandbox: Sandbox,
     network: SandboxNetwork | None,
-) -> tuple[Tool, Tool]:
-    """Return the tools that run commands and talk to their processes."""
+    toolbox: Callable[[], Toolbox],
+    inner: InnerCalls,
+) -> tuple[Tool, Tool, Tool]:
+    """Return the tools that run commands and scripts, and talk to their processes."""
     settings = _terminal_settings(config, environ, workplace)
     waiting = ProcessToolSettings(wait_s=settings.timeout_s, wait_max_s=settings.timeout_max_s)
     gate, starter = partial(_gate, config, workplace, secrets), background_starter(processes, network)
+    terminal = terminal_tool(settings, gate, starter, sandbox, network)
+    assert terminal.decide is not None
+    scripts = execute_code_tool(
+        CommandRunner(settings, sandbox=sandbox, network=network),
+        toolbox=toolbox,
+        propose=propose,
+        judge=terminal.decide,
+        inner=inner,
+        settings=ScriptSettings(
+            timeout_s=config.code_execution.timeout, max_calls=config.code_execution.max_tool_calls
+        ),
+    )
     return (
-        terminal_tool(settings, gate, starter, sandbox, network),
+        terminal,
+        scripts,
         process_tool(processes, waiting, partial(_command_gate, config, workplace, secrets)),
     )
 

@@ -239,6 +239,8 @@ def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...
         case Merged():
             said = waiting.pop(record.turn, ())
             return () if record.hidden else said
+        case ToolFinished(within=str(within)) if within:
+            return ()
         case ModelReplied() | ToolFinished() | TurnFinished():
             return (record.message,)
         case TurnFailed():

@@ -21,6 +21,7 @@ from hermes.domain.records import (
     CompressionFailed,
     CompressionStarted,
     ContextCarried,
+    InnerCalled,
     MarkedResumePending,
     Merged,
     MessageReceived,
@@ -190,6 +191,9 @@ class _Walk:
         used = f"{usage.prompt_tokens} tokens in, {usage.completion_tokens} out"
         self._step(began, "model", f"{detail} ({used})", took_s=at - began)
         self._replies += 1
+
+    def inner_called(self, record: InnerCalled) -> None:
+        self._calls[record.call.id] = record.call
 
     def tool_started(self, record: ToolStarted) -> None:
         problem = self._pause(record.at)
@@ -383,6 +387,7 @@ _TAKEN: Mapping[type, Callable[[_Walk, Any], None]] = {
     ModelReplied: _Walk.replied,
     ModelRetried: _Walk.retried,
     ToolStarted: _Walk.tool_started,
+    InnerCalled: _Walk.inner_called,
     ToolFinished: _Walk.tool_finished,
     Asked: _Walk.asked,
     Answered: _Walk.answered,

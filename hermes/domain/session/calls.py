@@ -26,7 +26,7 @@ from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolSta
 from hermes.domain.session import note, turn_end
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
 from hermes.domain.session.jobs import ToolReport
-from hermes.domain.session.protocol import Answer, Step, TurnLimits
+from hermes.domain.session.protocol import Answer, EndInside, Step, TurnLimits
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.source import Source
@@ -46,10 +46,11 @@ def advance(before: Step, now: float, limits: TurnLimits) -> Step:
     while (turn := before.session.turn) is not None and turn.calls:
         if before.session.phase != Phase.RUNNING:
             return before  # it was suspended: no further call begins
-        started = [call for call in turn.calls if call.state is CallState.STARTED]
         call = next((call for call in turn.calls if call.state is not CallState.STARTED), None)
         if call is None or call.state is CallState.ASKED:
             return before
+        # The call of a script runs beside that of its script.
+        started = [each for each in turn.calls if each.state is CallState.STARTED and each.id != call.within]
         if refusal := _refusal(call, before.session, limits):
             before = close(before, call, *refusal, now)
         elif _must_ask(call, before.session, limits):
@@ -170,16 +171,35 @@ def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float)
     turn = before.session.turn
     assert turn is not None
     message = encode(role="tool", tool_call_id=call.id, content=text)
-    finished = ToolFinished(at=now, turn=turn.id, call=call.id, message=message, outcome=outcome, name=call.name)
+    finished = ToolFinished(
+        at=now,
+        turn=turn.id,
+        call=call.id,
+        message=message,
+        outcome=outcome,
+        name=call.name,
+        within=call.within,
+    )
     return _finish(before, finished, call.summary)
 
 
 def close_all(before: Step, outcome: CallOutcome, cause: InterruptionCause | StopCause, now: float) -> Step:
     """Close calls that have started with `outcome`, and the others as not run."""
+    before = close_inner(before, outcome, cause, now)
     for call in before.session.turn.calls if before.session.turn else ():
         began = call.state is CallState.STARTED
-        text = note.no_outcome(cause) if began else note.not_run(cause)
+        text = note.no_outcome(cause, call.inner) if began else note.not_run(cause)
         before = close(before, call, outcome if began else CallOutcome.NOT_RUN, text, now)
+    return before
+
+
+def close_inner(before: Step, outcome: CallOutcome, cause: InterruptionCause | StopCause, now: float) -> Step:
+    """Close the open calls of scripts first: what their script did names them."""
+    for call in before.session.turn.calls if before.session.turn else ():
+        if call.within:
+            began = call.state is CallState.STARTED
+            text = note.no_outcome(cause) if began else note.not_run(cause)
+            before = close(before, call, outcome if began else CallOutcome.NOT_RUN, text, now)
     return before
 
 
@@ -194,6 +214,21 @@ def _finish(before: Step, finished: ToolFinished, summary: str) -> Step:
         summary=summary,
     )
     return publishing(then(before, finished), ended)
+
+
+def finish_inner(before: Step, call: Call, event: EndInside, now: float) -> Step:
+    """Close the call of a script with its own outcome."""
+    finished = ToolFinished(
+        at=now,
+        turn=event.turn,
+        call=call.id,
+        message=event.message,
+        outcome=event.outcome,
+        took_s=event.took_s,
+        name=call.name,
+        within=call.within,
+    )
+    return _finish(before, finished, call.summary)
 
 
 def tool_returned(session: Session, event: ToolReport, now: float, limits: TurnLimits) -> Step:
@@ -213,7 +248,8 @@ def tool_returned(session: Session, event: ToolReport, now: float, limits: TurnL
         name=call.name,
         spent=event.spent,
     )
-    return advance(_finish(Step(session=session), finished, call.summary), now, limits)
+    before = close_inner(Step(session=session), CallOutcome.UNKNOWN, InterruptionCause.UNKNOWN, now)
+    return advance(_finish(before, finished, call.summary), now, limits)
 
 
 # ---------------------------------------------------------------- answers
@@ -308,7 +344,7 @@ def cut_off(before: Step, cause: InterruptionCause, now: float) -> tuple[Step, s
     """
     turn = before.session.turn
     assert turn is not None
-    lost = [call for call in turn.calls if call.state is CallState.STARTED]
+    lost = [call for call in turn.calls if call.state is CallState.STARTED and not call.within]
     if lost:
         before = close_all(before, CallOutcome.UNKNOWN, cause, now)
     elif turn.calls:

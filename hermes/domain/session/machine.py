@@ -12,14 +12,25 @@ from typing import Any, TypeAlias, TypeVar
 from hermes.domain.child import review
 from hermes.domain.child.child import steps
 from hermes.domain.child.end import end_when_done
-from hermes.domain.session import acceptance, calls, compression, lifecycle, model_call, recovery, turn_stop
+from hermes.domain.session import (
+    acceptance,
+    calls,
+    compression,
+    inner_call,
+    lifecycle,
+    model_call,
+    recovery,
+    turn_stop,
+)
 from hermes.domain.session.jobs import ModelReport, RetryReport, ToolReport
 from hermes.domain.session.protocol import (
     AnnounceStop,
     Answer,
     Begin,
     Branch,
+    CallInside,
     Compress,
+    EndInside,
     EndSession,
     Event,
     HandOver,
@@ -100,10 +111,10 @@ def open_work(session: Session, limits: TurnLimits = _LIMITS) -> tuple[Task, ...
     if session.compressing:
         return (SummaryWork(reason=session.compressing, focus=session.compressing_focus),)
     turn = session.turn
-    if turn is None or session.phase != Phase.RUNNING:
+    if turn is None or session.phase not in (Phase.RUNNING, Phase.WAITING):
         return ()
-    if turn.calls:
-        started = (call.id for call in turn.calls if call.state is CallState.STARTED)
+    if turn.calls:  # a script goes on while one of its calls waits for a person
+        started = (call.id for call in turn.calls if call.state is CallState.STARTED and not call.within)
         return tuple(ToolCallWork(turn=turn.id, attempt=turn.attempt, call=call) for call in started)
     last = turn.replies >= steps(session.assignment, limits.max_replies)
     return (ModelCallWork(turn=turn.id, attempt=turn.attempt, replies=turn.replies, last=last),)
@@ -124,6 +135,8 @@ HANDLERS: Mapping[type, _Handler] = dict(
         _on(ModelReport, model_call.model_reported),
         _on(RetryReport, model_call.model_retried),
         _on(ToolReport, calls.tool_returned),
+        _on(CallInside, inner_call.call_inside),
+        _on(EndInside, inner_call.end_inside),
         _on(Answer, calls.answer),
         _on(StopTurn, turn_stop.stop_turn),
         _on(AnnounceStop, turn_stop.announce_stop),

@@ -6,11 +6,11 @@ it from a person's message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hermes.domain.cause.cause import InterruptionCause, StopCause
-from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.tool_call import Call, CallOutcome, InnerOutcome
 
 NOTE_MARK = "[Note from the system:"
 _CAUSES: Final[Mapping[InterruptionCause | StopCause, str]] = {
@@ -24,6 +24,15 @@ _CAUSES: Final[Mapping[InterruptionCause | StopCause, str]] = {
     StopCause.NEW_MESSAGE: "the user stopped the turn with a new message",
     StopCause.SESSION_ENDED: "the session ended",
     StopCause.SESSION_DELETED: "the session was deleted",
+}
+_OUTCOMES: Final[Mapping[CallOutcome, str]] = {
+    CallOutcome.OK: "done",
+    CallOutcome.ERROR: "failed",
+    CallOutcome.DENIED: "denied",
+    CallOutcome.STOPPED: "stopped while it ran",
+    CallOutcome.NOT_RUN: "not run",
+    CallOutcome.NO_RESULT: "no result",
+    CallOutcome.UNKNOWN: "it began, and its outcome is unknown",
 }
 DENIED = "Not run: the user denied this call. Do not try it in another form. Ask what to do instead."
 
@@ -69,9 +78,13 @@ def step_limit(steps: int) -> str:
     )
 
 
-def no_outcome(cause: InterruptionCause | StopCause) -> str:
-    """Return the result of a call that had started."""
-    return f"No recorded outcome: {_CAUSES[cause]} while this call ran. It may or may not have had effects."
+def no_outcome(cause: InterruptionCause | StopCause, inner: Sequence[InnerOutcome] = ()) -> str:
+    """Return the result of a call that had started. `inner`: the calls that its script had made."""
+    text = f"No recorded outcome: {_CAUSES[cause]} while this call ran. It may or may not have had effects."
+    if not inner:
+        return text
+    lines = (f"{number}. {each.summary}: {_OUTCOMES[each.outcome]}" for number, each in enumerate(inner, 1))
+    return "\n".join((text, "The script had made exactly these calls, in this order:", *lines))
 
 
 def not_run(cause: InterruptionCause | StopCause) -> str:

@@ -19,7 +19,7 @@ from hermes.domain.session.state import Session
 from hermes.domain.source import Handover, Place, Source
 from hermes.domain.turn.message import EncodedMessage, MessageOrigin
 from hermes.domain.turn.submission import Busy, Handling, Seen, Submission
-from hermes.domain.turn.tool_call import Call
+from hermes.domain.turn.tool_call import Call, CallOutcome
 from hermes.domain.turn.usage import Usage
 from hermes.domain.values import dataclass
 
@@ -76,6 +76,26 @@ class Answer:
     answer: str
     source: Source
     call: str = ""  # empty: the one that waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInside:
+    """A script asks for a tool call. `call.within` is the script's call."""
+
+    turn: TurnId
+    call: Call
+    arguments: str  # JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndInside:
+    """A tool call of a script has ended."""
+
+    turn: TurnId
+    call: str
+    message: EncodedMessage
+    outcome: CallOutcome
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +290,8 @@ Event: TypeAlias = (
     | ModelReport
     | RetryReport
     | ToolReport
+    | CallInside
+    | EndInside
     | Answer
     | StopTurn
     | AnnounceStop

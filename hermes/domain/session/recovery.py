@@ -40,7 +40,7 @@ def recover(session: Session, event: Recover, now: float, limits: TurnLimits) ->
     turn = session.turn
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and is_open(session) else before
-    if session.phase == Phase.WAITING:  # for a person: nothing was interrupted
+    if session.phase == Phase.WAITING and not _runs_a_script(turn):  # for a person: nothing was interrupted
         return _keep_waiting(before, now)
     if not is_open(session):
         return before
@@ -53,6 +53,11 @@ def recover(session: Session, event: Recover, now: float, limits: TurnLimits) ->
     if suspends:
         return _suspend_interrupted(cut, now)
     return _keep_waiting(cut, now) if event.hold else continue_turn(cut, turn, cause, now, limits)
+
+
+def _runs_a_script(turn: Turn) -> bool:
+    """Return whether a script was running while one of its calls waited for a person."""
+    return any(call.within for call in turn.calls)
 
 
 def _interrupted(before: Step, turn: Turn, event: Recover, now: float, *, hold: HoldCause) -> Step:

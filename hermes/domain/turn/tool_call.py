@@ -100,6 +100,14 @@ def client_calls(calls: Iterable[Mapping[str, Any]]) -> tuple[ClientCall, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InnerOutcome:
+    """Outcome of a call that a script made."""
+
+    summary: str
+    outcome: CallOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A tool call without an outcome. Its arguments are in the transcript."""
 
@@ -122,3 +130,5 @@ class Call:
     judgement: CallJudgement | None = None  # of a model; None: none was asked
     delegates: int = 0  # child sessions to start with it
     children: tuple[str, ...] = ()  # ids of the child sessions that were started with it
+    within: str = ""  # call of the script that asked for it; empty: the model did
+    inner: tuple[InnerOutcome, ...] = ()  # calls that its script made and that have an outcome

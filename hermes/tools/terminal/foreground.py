@@ -7,6 +7,7 @@ ends with it. Only a process that left the group can outlive it, and that one is
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from hermes.domain.values import dataclass
@@ -30,13 +31,20 @@ class Ending:
 
 
 async def run_to_end(
-    child: ChildProcess, output: CommandOutput, feed: LineFeed, *, limit_s: float, processes_max: int
+    child: ChildProcess,
+    output: CommandOutput,
+    feed: LineFeed,
+    *,
+    limit_s: float,
+    processes_max: int,
+    timed: Callable[[asyncio.Timeout], None] = lambda _: None,
 ) -> Ending:
+    """`timed` gets the time limit, which can be moved."""
     pump = asyncio.create_task(_pump(child, output, feed))
     crowded: list[str] = []
     crowd = asyncio.create_task(_watch(child, processes_max, crowded))
     try:
-        end = await _waited(child, limit_s)
+        end = await _waited(child, limit_s, timed)
         drained = await _drained(pump, output)
         if crowded:
             return Ending(whole=False, notes=tuple(crowded))
@@ -73,9 +81,10 @@ async def _watch(child: ChildProcess, processes_max: int, notes: list[str]) -> N
             return
 
 
-async def _waited(child: ChildProcess, limit_s: float) -> Ending:
+async def _waited(child: ChildProcess, limit_s: float, timed: Callable[[asyncio.Timeout], None]) -> Ending:
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(limit_s) as limit:
+            timed(limit)
             code = await child.wait()
     except TimeoutError:
         await child.stop(_TERM_GRACE_S)

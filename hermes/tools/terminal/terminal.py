@@ -61,7 +61,7 @@ def terminal_tool(
     network: SandboxNetwork | None = None,
 ) -> Tool:
     """Return the tool. Without `network`, sandboxes have none."""
-    shell = _Terminal(settings, background, sandbox, network)
+    shell = CommandRunner(settings, background, sandbox, network)
 
     def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
         outside = bool(arguments.get("outside_sandbox"))
@@ -100,13 +100,15 @@ def _unavailable_because() -> str:
     return "" if hasattr(os, "memfd_create") else "it needs Linux"
 
 
-class _Terminal:
+class CommandRunner:
+    """Runs commands for the terminal tool, and programs for scripts."""
+
     def __init__(
         self,
         settings: TerminalSettings,
-        background: StartBackground | None,
-        sandbox: Sandbox | None,
-        network: SandboxNetwork | None,
+        background: StartBackground | None = None,
+        sandbox: Sandbox | None = None,
+        network: SandboxNetwork | None = None,
     ) -> None:
         self._network = network
         self._settings = settings
@@ -189,6 +191,7 @@ class _Terminal:
         limit_s: float,
         saves: bool,
         stay: bool,
+        timed: Callable[[asyncio.Timeout], None] = lambda _: None,
     ) -> ToolResult:
         """Run in the foreground. `saves`: keep the shell's state. `stay`: keep the directory from before."""
         output = CommandOutput(
@@ -202,7 +205,7 @@ class _Terminal:
             with open_capture() as capture:
                 attach = self._attach(context, start, attached)
                 child = await self._spawn(command, start, capture, pty=pty, group=group, attach=attach)
-                end = await self._ended(context, child, output, attached, pty=pty, limit_s=limit_s)
+                end = await self._ended(context, child, output, attached, pty=pty, limit_s=limit_s, timed=timed)
                 kept = await self._keep(context.folder, start, capture, stay=stay) if end.whole and saves else ()
             killed = await self._memory_notes(group)
         advice = timeout_notes(end, self._settings, background=self._background is not None)
@@ -226,12 +229,13 @@ class _Terminal:
         *,
         pty: bool,
         limit_s: float,
+        timed: Callable[[asyncio.Timeout], None],
     ) -> Ending:
         """Wait for the command's end and release what it used."""
         feed = LineFeed(context.progress, terminal=pty)
         most = self._settings.limits.processes
         try:
-            return await run_to_end(child, output, feed, limit_s=limit_s, processes_max=most)
+            return await run_to_end(child, output, feed, limit_s=limit_s, processes_max=most, timed=timed)
         except SandboxFailedError:
             reason = output.text(terminal=pty).strip()
             raise ToolError(f"The command was not run: could not start the sandbox: {reason}") from None
@@ -240,6 +244,15 @@ class _Terminal:
             child.close()
             for each in attached:
                 await each.close()
+
+    async def run_program(
+        self, context: ToolContext, command: str, *, limit_s: float, timed: Callable[[asyncio.Timeout], None]
+    ) -> ToolResult:
+        """Run a command of ours like one of the model, without keeping the shell's state."""
+        start = await asyncio.to_thread(self._planner.start, context, "", inside=self.boxed)
+        return await self._run(
+            context, command, start, pty=False, limit_s=limit_s, saves=False, stay=True, timed=timed
+        )
 
     async def _start_background(
         self,

@@ -9,7 +9,15 @@ from typing import Any
 from hermes.domain.events import TurnGaveUp
 from hermes.domain.ids import TurnId
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.records import ContextCarried, MessageReceived, ModelReplied, TurnFailed, TurnFinished, TurnStarted
+from hermes.domain.records import (
+    ContextCarried,
+    InnerCalled,
+    MessageReceived,
+    ModelReplied,
+    TurnFailed,
+    TurnFinished,
+    TurnStarted,
+)
 from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.tool_call import Call
 from hermes.domain.turn.turn_failure import Failure, FailureKind
@@ -34,7 +42,9 @@ def text_of(message: EncodedMessage) -> str:
 
 
 def calls_of(records: Sequence[TurnRecord]) -> dict[str, Call]:
-    return {call.id: call for each in records if isinstance(each.record, ModelReplied) for call in each.record.calls}
+    asked = {call.id: call for each in records if isinstance(each.record, ModelReplied) for call in each.record.calls}
+    inner = (each.record.call for each in records if isinstance(each.record, InnerCalled))
+    return asked | {call.id: call for call in inner}
 
 
 def received_in(records: Sequence[TurnRecord]) -> MessageReceived | None:

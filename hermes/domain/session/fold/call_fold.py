@@ -7,10 +7,10 @@ from collections.abc import Callable
 from hermes.domain.access.question import FOR_THE_SESSION
 from hermes.domain.child.review_topic import SKILL_TOOLS
 from hermes.domain.history.message_chain import MAX_SAID, joined, text_and_calls
-from hermes.domain.records import Answered, Asked, ChildStarted, ModelReplied, ToolFinished, ToolStarted
+from hermes.domain.records import Answered, Asked, ChildStarted, InnerCalled, ModelReplied, ToolFinished, ToolStarted
 from hermes.domain.session.state import Phase, Session, Turn
 from hermes.domain.session.turn_role import answered_by, who_wants, with_words_of
-from hermes.domain.turn.tool_call import Approval, Call, CallState, Gate, Verdict
+from hermes.domain.turn.tool_call import Approval, Call, CallState, Gate, InnerOutcome, Verdict
 from hermes.domain.values import replace
 
 
@@ -48,7 +48,29 @@ def tool_started(session: Session, record: ToolStarted) -> Session:
     return _with_call(session, record.call, lambda call: replace(call, state=CallState.STARTED))
 
 
+def inner_called(session: Session, record: InnerCalled) -> Session:
+    """Add the call right after that of its script."""
+    calls = session.turn.calls if session.turn else ()
+    added = (each for call in calls for each in ((call, record.call) if call.id == record.call.within else (call,)))
+    return with_calls(session, tuple(added))
+
+
+def _inner_finished(session: Session, record: ToolFinished) -> Session:
+    """Move a call of a script from the open ones to what its script has done."""
+    calls = session.turn.calls if session.turn else ()
+    summary = next((call.summary or call.name for call in calls if call.id == record.call), record.name)
+    done = InnerOutcome(summary=summary, outcome=record.outcome)
+    left = (
+        replace(call, inner=(*call.inner, done)) if call.id == record.within else call
+        for call in calls
+        if call.id != record.call
+    )
+    return replace(with_calls(session, tuple(left)), unreviewed_calls=session.unreviewed_calls + 1)
+
+
 def tool_finished(session: Session, record: ToolFinished) -> Session:
+    if record.within:
+        return _inner_finished(session, record)
     calls = session.turn.calls if session.turn else ()
     left = tuple(call for call in calls if call.id != record.call)
     handed = tuple(call for call in session.handed if call.id != record.call)

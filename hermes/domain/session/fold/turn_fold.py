@@ -127,7 +127,7 @@ def turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
     """Interrupt the turn. Calls whose repeat is harmless run again."""
     calls = tuple(
         replace(call, state=CallState.PROPOSED)
-        if call.state is CallState.STARTED and call.effect is not Effect.EFFECT
+        if call.state is CallState.STARTED and call.effect is not Effect.EFFECT and not call.within
         else call
         for call in (session.turn.calls if session.turn else ())
     )
