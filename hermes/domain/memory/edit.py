@@ -14,6 +14,7 @@ from hermes.domain.change import ChangeAction
 from hermes.domain.errors import BadInputError
 from hermes.domain.memory.note_file import SEPARATOR, entries_of, size_of
 from hermes.domain.text.injection import suspicion
+from hermes.domain.text.standing_order import note_suspicion
 from hermes.domain.values import dataclass
 
 MAX_EDITS = 50
@@ -100,14 +101,14 @@ def numbered(entries: Sequence[str]) -> str:
 
 def check_text(text: str) -> None:
     """Refuse a text that a person sends to replace a whole file, if it may not be stored."""
-    if reason := suspicion(text):
+    if reason := note_suspicion(text):
         raise memory_refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
 
 
 def _check_content(edit: MemoryEdit) -> None:
     if edit.content and entries_of(edit.content) != (edit.content.replace("\r\n", "\n"),):
         raise memory_refusal(MemoryProblem.INVALID, f"an entry must not contain a line with only {SEPARATOR}")
-    if reason := suspicion(edit.content):
+    if reason := note_suspicion(edit.content):
         raise memory_refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hermes.domain.text.injection import suspicion
+from hermes.domain.text.standing_order import note_suspicion
 from hermes.domain.values import dataclass
 
 SEPARATOR: Final = "§"
@@ -53,7 +54,7 @@ def admitted(entries: Sequence[str]) -> Admitted:
     kept: list[str] = []
     withheld: list[Withheld] = []
     for number, entry in enumerate(entries, 1):
-        if reason := suspicion(entry):
+        if reason := note_suspicion(entry):
             withheld.append(Withheld(number=number, reason=reason))
         else:
             kept.append(entry)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from hermes.domain.text.injection import suspicion
+from hermes.domain.text.standing_order import is_order
 from hermes.domain.values import dataclass
 
 
@@ -102,7 +103,7 @@ _LINES: Final = (
             r"|--no-preserve-root|\bmkfs\b|\bdd\b.*\bof=/dev/"
             r"|>\s*/dev/(sd|nvme|vd)|:\(\)\s*\{.*\};\s*:|\bshred\b|shutil\.rmtree\(\s*([\"'](/|~)"
             r"|os\.path\.expanduser|path\.home)"
-            r"|\bfind\s+[/~].*-delete|chmod\s+-R\s+[0-7]*7\s+/|git\s+push\s+.*--force.*\b(main|master)\b"
+            r"|\bfind\s+[/~].*-delete|chmod\s+-R\s+[0-7]*7\s+/|git\s+push\s+(?=.*(--force|\s-f)\b).*\b(main|master)\b"
         ),
         "destroys data",
     ),
@@ -154,7 +155,7 @@ _LINES: Final = (
         _DANGER,
         (
             r">>?\s*[\"']?(~|\$HOME|/home/\w+|/root)/\.(bashrc|zshrc|profile|bash_profile|zshenv)"
-            r"|authorized_keys|\bcrontab\s+(-\s*$|[^-l\s])"
+            r"|authorized_keys|\bcrontab\s+(-(?!\w)|[^-l\s])"
             r"|/etc/(cron|systemd|init\.d|rc\.local|sudoers)|systemctl\s+(--user\s+)?enable"
             r"|launchctl\s+load|\bnohup\b.*&\s*disown"
         ),
@@ -190,27 +191,6 @@ _SCRIPT_LINES: Final = (
         "installs packages",
     ),
 )
-_ORDERS: Final = (
-    (
-        r"\b(always|must|first|before anything)\b.{0,80}\b(send|post|upload|forward"
-        r"|report)\b.{0,80}\b(to|at)\s+https?://"
-    ),
-    (
-        r"\bsend\b.{0,60}\b(conversation|history|transcript|messages|files?|memory"
-        r"|prompt)\b.{0,60}\bto\b.{0,40}(https?://|@\w+\.\w)"
-    ),
-    r"\b(never|do not|don't)\b.{0,30}\b(mention|reveal|disclose|show)\b.{0,40}\b(this|these|skill|instruction|step)",
-    r"\b(pretend|act as if|claim)\b.{0,60}\b(approved|authori[sz]ed|permission|owner|admin)\b",
-    r"\b(without|skip|no need for|bypass|avoid)\b.{0,20}\b(asking|approval|confirmation|permission)\b",
-    (
-        r"\byou are now\b|\bnew system prompt\b|\bdeveloper mode\b|<\s*/?\s*system\s*>"
-        r"|^\s*#+\s*system\s*(prompt|message)\b"
-    ),
-    (
-        r"\b(override|replace|supersede)s?\b.{0,30}\b(all|any|other|previous"
-        r"|system)\b.{0,20}\b(rules?|instructions?|prompts?)\b"
-    ),
-)
 
 
 def scan(files: Mapping[str, bytes]) -> ScanReport:
@@ -243,10 +223,9 @@ def _in_line(path: str, number: int, line: str, *, is_script: bool) -> Iterator[
     for rule, verdict, pattern, reason in rules:
         if re.search(pattern, line, re.IGNORECASE):
             yield ScanFinding(rule=rule, verdict=verdict, path=path, line=number, reason=reason)
-    for pattern in () if is_script else _ORDERS:
-        if re.search(pattern, line, re.IGNORECASE):
-            reason = "gives orders against the person"
-            yield ScanFinding(rule=ScanRule.INJECTION, verdict=_DANGER, path=path, line=number, reason=reason)
+    if not is_script and is_order(line):
+        reason = "gives orders against the person"
+        yield ScanFinding(rule=ScanRule.INJECTION, verdict=_DANGER, path=path, line=number, reason=reason)
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.domain.access.role import Role
+from hermes.domain.child.child import Assignment, Purpose
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionKey
 from hermes.domain.memory.scope import (
@@ -168,3 +169,24 @@ def test_person_is_written_as_platform_and_user() -> None:
     for wrong in ("nobody", "chat:x", ":1", "person:1"):
         with pytest.raises(BadInputError):
             parse_scope(wrong)
+
+
+@given(
+    session=st.one_of(
+        st.builds(private, st.sampled_from(["1", "2"])),
+        st.builds(group, st.sampled_from(["1", "2"]), shared=st.booleans()),
+        st.builds(terminal, st.sampled_from(["cli", "api"])),
+    ),
+    role=st.sampled_from(list(Role)),
+    by=st.sampled_from([ANN, BEN, "cli", "api", "telegram", ""]),
+    accounts=st.sampled_from([(), (ANN,)]),
+)
+def test_review_uses_the_memory_of_the_turn_that_caused_it(
+    session: Session, role: Role, by: str, accounts: tuple[str, ...]
+) -> None:
+    scope = resolved(scope_in(session, role, by), accounts)
+    if scope is None:
+        return  # such a review has no memory tool
+    assignment = Assignment(purpose=Purpose.REVIEW, key="k", memory=scope.text)
+    child = replace(head("child", 1), platform=by.partition(":")[0] or session.platform, assignment=assignment)
+    assert resolved(scope_in(child, role, by), accounts) == scope
