@@ -25,9 +25,10 @@ class SkillState:
     disabled: frozenset[str] = frozenset()
     pinned: frozenset[str] = frozenset()  # the curator leaves them alone
     accepted: Mapping[str, str]  # digests of SKILL.md that a person accepted in spite of a finding
+    installing: Mapping[str, Mapping[str, Any]]  # entries of installations under way, by name
 
 
-EMPTY_STATE: Final = SkillState(installed={}, accepted={})
+EMPTY_STATE: Final = SkillState(installed={}, accepted={}, installing={})
 
 
 class SkillStateFile:
@@ -54,6 +55,8 @@ class SkillStateFile:
             "pinned": sorted(state.pinned),
             "accepted": dict(sorted(state.accepted.items())),
         }
+        if state.installing:
+            fields["installing"] = {name: dict(state.installing[name]) for name in sorted(state.installing)}
         self._file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         replace_file(self._file, json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
 
@@ -63,6 +66,25 @@ class SkillStateFile:
             kept = {each: state.installed[each] for each in state.installed if each != name}
             accepted = {each: state.accepted[each] for each in state.accepted if each != name}
             self.save(replace(state, installed=kept, accepted=accepted))
+
+    def begin(self, name: str, entry: Mapping[str, Any]) -> None:
+        """Note an installation before it is done."""
+        state = self.load()
+        self.save(replace(state, installing={**state.installing, name: entry}))
+
+    def settle(self, name: str, digest: str) -> None:
+        """Note that an installation is done if the skill has its digest now, else that it is not."""
+        state = self.load()
+        if (entry := state.installing.get(name)) is None:
+            return
+        state = replace(state, installing={each: state.installing[each] for each in state.installing if each != name})
+        if entry.get("digest") == digest:
+            entry = dict(entry)
+            accepted = {each: state.accepted[each] for each in state.accepted if each != name}
+            if text := entry.pop("accepted", ""):
+                accepted[name] = text
+            state = replace(state, installed={**state.installed, name: entry}, accepted=accepted)
+        self.save(state)
 
     def _parsed(self) -> SkillState:
         try:
@@ -74,6 +96,7 @@ class SkillStateFile:
                 disabled=frozenset(map(str, fields["disabled"])),
                 pinned=frozenset(map(str, fields["pinned"])),
                 accepted={str(name): str(digest) for name, digest in fields["accepted"].items()},
+                installing={str(name): dict(entry) for name, entry in fields.get("installing", {}).items()},
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise SkillError(

@@ -56,7 +56,7 @@ def _without_daemon(home: Home, environ: Mapping[str, str], verb: str, fields: M
                 service: SkillService = SkillService(
                     home.skills_dir, journal=journal, clock=wall, settings=skill_settings(config)
                 )
-                await service.history.recover()
+                await service.recover()
                 return await perform(service, SkillRequest(verb=SkillVerb(verb), **fields))
             finally:
                 await journal.close()

@@ -99,12 +99,6 @@ def numbered(entries: Sequence[str]) -> str:
     )
 
 
-def check_text(text: str) -> None:
-    """Refuse a text that a person sends to replace a whole file, if it may not be stored."""
-    if reason := note_suspicion(text):
-        raise memory_refusal(MemoryProblem.SUSPICIOUS, f"not stored: {reason}")
-
-
 def _check_content(edit: MemoryEdit) -> None:
     if edit.content and entries_of(edit.content) != (edit.content.replace("\r\n", "\n"),):
         raise memory_refusal(MemoryProblem.INVALID, f"an entry must not contain a line with only {SEPARATOR}")

@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from hermes.domain.values import dataclass, replace
 from hermes.services.learning.skill_editor import SkillEditor
 from hermes.services.learning.skill_history import SkillHistory
 from hermes.services.learning.skill_runs import SkillRuns
+from hermes.system.crash_point import reach
 
 if TYPE_CHECKING:
     from hermes.skills.library import ListedSkill, SkillLibrary
@@ -50,6 +52,7 @@ class SkillOperations:
         self._history = history
         self._editor = editor
         self._runs = runs
+        self._installing = asyncio.Lock()
 
     # ------------------------------------------------------------ reading
 
@@ -123,16 +126,31 @@ class SkillOperations:
             return answer
         category = f"{wish.category}/" if wish.category else ""
         place = version.place if there and version is not None else f"{category}{skill_name}"
-        await self._in_library(lambda library: _note_installed(library, skill_name, tree, wish, report))
-        change = await self._history.write(
-            skill_name,
-            ChangeAction.UPDATE if there else ChangeAction.INSTALL,
-            tree,
-            origin,
-            place=place,
-            note=wish.source.get("address", ""),
-        )
+        async with self._installing:
+            await self._in_library(lambda library: _begin_installation(library, skill_name, tree, wish, report))
+            reach("skill: about to install")
+            change = await self._history.write(
+                skill_name,
+                ChangeAction.UPDATE if there else ChangeAction.INSTALL,
+                tree,
+                origin,
+                place=place,
+                note=wish.source.get("address", ""),
+            )
+            reach("skill: installed")
+            await self._settle_all()
         return {**answer, "installed": True, "place": place, "number": change.number}
+
+    async def settle(self) -> None:
+        """Note which installations are done. One that a crash cut off before its record is not."""
+        async with self._installing:
+            await self._settle_all()
+
+    async def _settle_all(self) -> None:
+        for name in (await self._in_library(lambda library: library.state.load())).installing:
+            version = current(await self._history.changes(name))
+            digest = version.digest if version is not None else ""
+            await self._in_library(partial(_settle, name, digest))
 
     async def remove(self, name: str, origin: SkillOrigin, action: ChangeAction = ChangeAction.DELETE) -> Change:
         """Remove a skill from the disk. Its versions stay, and `revert` brings it back."""
@@ -269,14 +287,16 @@ def _read_source(folder: Path) -> tuple[str, SkillTree, ScanReport]:
     return skill.name, tree, scan({path: file.data for path, file in tree.items()})
 
 
-def _note_installed(library: SkillLibrary, name: str, tree: SkillTree, wish: InstallWish, report: ScanReport) -> None:
-    """Record source and hashes, and that a person accepted what the scan found."""
+def _begin_installation(
+    library: SkillLibrary, name: str, tree: SkillTree, wish: InstallWish, report: ScanReport
+) -> None:
+    """Note source and hashes, and that a person accepted what the scan found."""
     import hashlib  # noqa: PLC0415
 
     from hermes.skills.frontmatter import decoded  # noqa: PLC0415
     from hermes.skills.skill_tree import tree_digest  # noqa: PLC0415
 
-    state = library.state.load()
+    accepted = hashlib.sha256(decoded(tree["SKILL.md"].data).encode()).hexdigest() if wish.forced else ""
     entry = {
         "source": dict(wish.source),
         "tier": wish.tier.value,
@@ -284,12 +304,13 @@ def _note_installed(library: SkillLibrary, name: str, tree: SkillTree, wish: Ins
         "digest": tree_digest(tree),
         "files": {path: tree[path].digest for path in sorted(tree)},
         "at": wish.at,
+        "accepted": accepted,
     }
-    accepted = dict(state.accepted)
-    accepted.pop(name, None)
-    if wish.forced:
-        accepted[name] = hashlib.sha256(decoded(tree["SKILL.md"].data).encode()).hexdigest()
-    library.state.save(replace(state, installed={**state.installed, name: entry}, accepted=accepted))
+    library.state.begin(name, entry)
+
+
+def _settle(name: str, digest: str, library: SkillLibrary) -> None:
+    library.state.settle(name, digest)
 
 
 def _row(listed: ListedSkill, entry: Mapping[str, Any] | None, state: Any) -> dict[str, Any]:

@@ -120,11 +120,16 @@ class SkillService:
             group.create_task(self.runs.follow(self._judge))
             group.create_task(self._upkeep())
 
+    async def recover(self) -> None:
+        """Complete or drop what a crash left."""
+        await self.history.recover()
+        await self.operations.settle()
+
     async def _upkeep(self) -> None:
         while True:
             try:
                 if await asyncio.to_thread(self.root.is_dir):
-                    await self.history.recover()
+                    await self.recover()
                     await self.history.take_up_edits([each.stored.name for each in await self.listed()])
                     await self.curate()
             except HermesError as error:

@@ -265,6 +265,8 @@ class MemoryService(Memories):
         apply_edits(entries_of(stored.text), edits, limit=self.settings.limit(target))
         last = await self._journal.fetch(lambda reader: reader.last_change(scope.proposals))
         waiting, notes = open_after(last), self._as_notes(target, stored)
+        if known := await self._journal.fetch(lambda reader: reader.change_of(scope.proposals, origin.operation)):
+            return MemoryOutcome(notes=notes, proposal=known.number, repeated=True)
         if same := next((each for each in waiting if (each.target, each.edits) == (target, tuple(edits))), None):
             return MemoryOutcome(notes=notes, proposal=same.number, repeated=True)
         if len(waiting) >= MAX_OPEN:
