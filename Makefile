@@ -9,7 +9,7 @@ OURS   := $(PIP) --no-deps --no-build-isolation --editable .
 TOOLS  := $(VENV)/tools
 SITE   := $(VENV)/site
 
-.PHONY: help run test unit coverage matrix dist site reference pictures check venv local lock sbom audit attacks bench peers soak ratios crash torture processes faults judges clients providers fuzz browser clean
+.PHONY: help run test unit coverage matrix dist site reference pictures check venv local lock sbom audit attacks bench peers soak ratios crash torture schedules processes faults judges clients providers fuzz browser clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -148,6 +148,10 @@ faults: venv  ## fail or kill at every write and sync, noise in the store, signa
 			tests/crash/test_machine_$$part.py > faults-$$part.log 2>&1 || status=1; \
 		echo "$$part: $$(tail -n 1 faults-$$part.log)"; grep -E ': [0-9]+ calls$$' faults-$$part.log; \
 	done; exit $$status
+
+schedules: venv  ## scheduled jobs: 2,000 simulated seeds with clock changes, and kill -9 and SIGTERM at every point
+	HERMES_TEST_SEEDS=2000 HERMES_TEST_ALL_STEPS=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 \
+		tests/simulation/test_schedules.py tests/integration/test_jobs.py
 
 torture: venv  ## kill the daemon 1,000 times under load, simulate 20,000 runs, print a report; takes about an hour
 	@HERMES_TEST_KILLS=800 HERMES_TEST_CHAT_KILLS=100 HERMES_TEST_SEEDS=20000 \

@@ -69,6 +69,10 @@ BUDGETS = (
     _at_least("storage.ratio", 20, "durable appends: group commit / single commits"),
     _at_most("storage.cpu_to_raw_lmdb", 10, "durable append: CPU / raw LMDB"),
     _at_most("resets.look_none_due_ms", 5, "check for due resets, 100,000 sessions, ms"),
+    # scheduled jobs
+    _at_most("jobs.ready_ratio", 1.1, "start with 100,000 jobs / without"),
+    _at_most("jobs.idle_more_percent", 0.5, "100,000 jobs at rest, % of a core"),
+    _at_most("jobs.due_1k_begun_s", 2, "1,000 jobs due in the same second: all begun, s"),
     # tools and processes
     _at_most("processes.core_percent", 10, "1,000 background processes, % of a core"),
     _at_most("proxy.cpu_to_direct", 3, "sandbox proxy: CPU per MB / CPU of both ends"),

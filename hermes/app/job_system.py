@@ -19,6 +19,7 @@ from hermes.ports.given import Clock
 from hermes.ports.job.jobs import JobSettings
 from hermes.ports.storage import Journal
 from hermes.services.children.child_service import ChildService
+from hermes.services.events.channels import ChannelDirectory
 from hermes.services.home import HomeService
 from hermes.services.jobs.job_delivery import JobDelivery
 from hermes.services.jobs.job_service import JobService
@@ -93,14 +94,15 @@ class JobSystem:
         self._child_sessions = child_sessions
         self._children = children
         self._is_open = False
+        channels = ChannelDirectory(sessions=sessions, journal=journal, homes=homes, platforms=platforms, clock=clock)
         self.delivery = JobDelivery(
-            sessions=sessions, homes=homes, journal=journal, clock=clock, new_marker=new_marker
+            sessions=sessions, homes=homes, channels=channels, journal=journal, clock=clock, new_marker=new_marker
         )
         self.service = JobService(
             journal=journal,
             clock=clock,
             settings=settings,
-            platforms=platforms,
+            channels=channels,
             head=self._head,
             new_operation=lambda: new_marker() + new_marker(),
             look=self.look,

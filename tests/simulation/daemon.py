@@ -193,6 +193,7 @@ class SimulatedDaemon:
         system = self.system = assemble(self._ports(), self._settings)
         self.hub, self.desk, self.children = system.ports.hub, system.sessions, system.children
         workers.append(system.close)
+        self._prepare(system)
         self._edge = SessionChatIntake(
             sessions=system.sessions,
             outbox=system.outbox,
@@ -219,6 +220,9 @@ class SimulatedDaemon:
         system.take_up()
         outside.note("ready")
         return boot_record
+
+    def _prepare(self, system: ActorSystem) -> None:
+        """Add what only some simulations have."""
 
     def _ports(self) -> Ports:
         outside = self._outside

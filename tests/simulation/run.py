@@ -112,9 +112,10 @@ class Simulation:
     def start(self) -> None:
         if self.outside.process is None and not self._last_stop:
             self.outside.note("started")
-            self.outside.process = SimulatedDaemon(
-                self.outside, self.resets, self.platform, self.machine, self._on_stopped
-            )
+            self.outside.process = self.make_daemon()
+
+    def make_daemon(self) -> SimulatedDaemon:
+        return SimulatedDaemon(self.outside, self.resets, self.platform, self.machine, self._on_stopped)
 
     def _start_later(self) -> None:
         self.outside.later(self.outside.chance.choice((0.05, 0.5, 5.0)), self.start)
@@ -309,7 +310,9 @@ class Accidents:
         self._outside.disk.unreadable = 0.0
 
     def _set_clock(self) -> None:
-        self._outside.set_by += self._chance.choice((-7200, -30, 30, 600, 7200, 86400)) * self._chance.random()
+        by = self._chance.choice((-7200, -30, 30, 600, 7200, 86400)) * self._chance.random()
+        self._outside.note(f"set_clock {'back' if by < 0 else 'forward'}")
+        self._outside.set_by += by
 
     def _freeze(self) -> None:
         self._outside.frozen_at = self._outside.now

@@ -123,7 +123,7 @@ ORDER = {
         "id name schedule source prompt zone deliver tools model skills workdir script no_agent context_from "
         "max_steps max_tokens max_usd repeat missed grace_s jitter_s retries approvals paused origin_key "
         "created_at version next_at last_at running runs taken last_state last_problem last_run_at failures "
-        "retry_at attempt ended_at failure_told"
+        "retry_at attempt ended_at failure_told retry_of"
     ),
     "JobRun": (
         "job number occurrence at began_at cause state session script script_output ended_at output problem "

@@ -18,8 +18,6 @@ MAX_NAME: Final = 80
 MAX_PROMPT: Final = 20_000
 LOCAL: Final = "local"
 ORIGIN: Final = "origin"
-HOME: Final = "home"
-ALL: Final = "all"
 
 
 class MissedPolicy(StrEnum):
@@ -120,6 +118,7 @@ class Job:
     attempt: int = 0  # retries of that occurrence so far
     ended_at: float | None = None  # it has no more occurrences
     failure_told: bool = False  # the failures since it worked last were reported
+    retry_of: float = 0.0  # nominal time of the occurrence that is repeated
 
     @property
     def label(self) -> str:

@@ -8,10 +8,10 @@ from datetime import tzinfo
 from typing import Any, Final
 
 from hermes.domain.errors import BadInputError
+from hermes.domain.event.target import TargetKind, parse_targets
 from hermes.domain.job.job import MAX_NAME, MAX_PROMPT, ApprovalPolicy, Job, MissedPolicy
 from hermes.domain.job.report import attack_in
 from hermes.domain.job.schedule import CronTimes, parse_schedule
-from hermes.domain.job.target import parse_targets
 from hermes.domain.text.title import clean_title
 from hermes.domain.values import dataclass, replace
 
@@ -40,9 +40,7 @@ class FieldTerms:
     now: float
     find_zone: Callable[[str], tzinfo]  # raises BadInputError
     times: CronTimes
-    platforms: frozenset[str]  # where reports can go
     approves: bool  # the caller is the owner or an admin
-    own_places: frozenset[str]  # targets that other callers may name
 
 
 def with_fields(job: Job, fields: Mapping[str, Any], terms: FieldTerms) -> Job:
@@ -120,11 +118,17 @@ def _script(value: str) -> str:
 
 def _targets(value: Any, terms: FieldTerms) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else list(value)
-    targets = parse_targets(texts, terms.platforms)
-    if not terms.approves and (others := [each for each in targets if each.lower() not in terms.own_places]):
+    try:
+        targets = parse_targets(tuple(map(str, texts)))
+    except ValueError as error:
+        raise BadInputError(str(error), param="deliver", code="bad_target") from error
+    if not 1 <= len(targets) <= _MAX_LIST:
+        raise BadInputError(f"deliver needs 1 to {_MAX_LIST} targets", param="deliver", code="bad_target")
+    own = (TargetKind.LOCAL, TargetKind.ORIGIN)
+    if not terms.approves and (others := [str(each) for each in targets if each.kind not in own]):
         problem = f"only the owner and admins may deliver to {', '.join(others)}"
         raise BadInputError(problem, param="deliver", code="approver_needed")
-    return targets
+    return tuple(map(str, targets))
 
 
 def _choice(kind: type[MissedPolicy | ApprovalPolicy], name: str, value: Any) -> Any:

@@ -82,7 +82,8 @@ def _latest(job: Job, first: float, now: float, zone: tzinfo, terms: JobTerms) -
     last = max(last, first)
     runs: tuple[JobRun, ...] = ()
     if earlier := count(job.schedule, first, last, zone, times):
-        job, missed = _noted(job, JobRunState.MISSED, now, first=first, last=last, missed=earlier)
+        until = last_until(job.schedule, last - 1e-3, zone, times) or first
+        job, missed = _noted(job, JobRunState.MISSED, now, first=first, last=until, missed=earlier)
         runs = (missed,)
     if job.running:
         job, noted = _noted(job, JobRunState.OVERLAPPED, now, first=last, last=last)
@@ -123,8 +124,8 @@ def _retried(job: Job, now: float) -> Taken:
     run = JobRun(
         job=job.id,
         number=number,
-        occurrence=f"{job.id}:{job.last_at:.0f}:{job.attempt}",
-        at=job.last_at,
+        occurrence=f"{job.id}:{job.retry_of:.0f}:{job.attempt}",
+        at=job.retry_of,
         began_at=now,
         cause=RunCause.RETRY,
         attempt=job.attempt,
@@ -191,7 +192,7 @@ def finish(job: Job, run: JobRun, now: float, terms: JobTerms) -> Job:
     )
     if failed and run.cause is not RunCause.MANUAL and run.attempt < job.retries and _may_retry(run):
         delay = min(terms.retry_delay_s * 2**run.attempt, _MAX_RETRY_S)
-        job = replace(job, retry_at=now + delay, attempt=run.attempt + 1)
+        job = replace(job, retry_at=now + delay, retry_of=run.at, attempt=run.attempt + 1)
     elif job.retry_at is None:
         job = replace(job, attempt=0)
     return _ended(job, now)

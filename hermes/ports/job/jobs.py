@@ -68,5 +68,5 @@ class Jobs(Protocol):
 
 
 class ScriptRunner(Protocol):
-    async def __call__(self, job: Job, folder: str) -> tuple[int, str]:
+    async def __call__(self, job: Job, session: str) -> tuple[int, str]:
         """Run the script of a job, and return its exit code and output. Raises BadInputError if it cannot run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from loguru import logger
@@ -17,10 +17,9 @@ from loguru import logger
 from hermes.actors.commit import store
 from hermes.domain.access import home_channel
 from hermes.domain.access.home_channel import fact_of, key_in
-from hermes.domain.errors import AlreadySeenError, HermesError, RefusedError, UnknownSessionError
+from hermes.domain.errors import AlreadySeenError, BadInputError, HermesError, RefusedError, UnknownSessionError
 from hermes.domain.ids import SessionId, SessionKey
-from hermes.domain.job.job import ALL, HOME, LOCAL, ORIGIN, Job, JobRun
-from hermes.domain.job.target import Target, parse_target
+from hermes.domain.job.job import Job, JobRun
 from hermes.domain.operations import PutFact
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.read.reader import Reader
@@ -28,7 +27,8 @@ from hermes.domain.session.protocol import NotePost
 from hermes.domain.session.state import is_open
 from hermes.domain.source import Place, Source
 from hermes.domain.text.fence import fenced
-from hermes.domain.values import dataclass, replace
+from hermes.domain.values import dataclass
+from hermes.ports.channels import Channels
 from hermes.ports.given import Clock
 from hermes.ports.storage import Journal
 from hermes.services.home import HomeService
@@ -55,12 +55,14 @@ class JobDelivery:
         *,
         sessions: SessionService,
         homes: HomeService,
+        channels: Channels,
         journal: Journal,
         clock: Clock,
         new_marker: Callable[[], str],
     ) -> None:
         self._sessions = sessions
         self._homes = homes
+        self._channels = channels
         self._journal = journal
         self._clock = clock
         self._new_marker = new_marker
@@ -72,10 +74,11 @@ class JobDelivery:
         places: dict[tuple[str, str, str], Place] = {}
         unknown = []
         for written in job.deliver:
-            target = parse_target(written)
-            found = await self._places(job, target)
-            if not found and target.word != LOCAL:
-                unknown.append(written)
+            try:
+                found = await self._channels.places((written,), job.source.place)
+            except BadInputError as error:
+                unknown.append(f"{written} ({error})")
+                continue
             places.update({(each.platform, each.chat, each.thread): each for each in found})
         messages = tuple(
             OutboxMessage(
@@ -92,23 +95,7 @@ class JobDelivery:
 
     async def asked_in(self, job: Job) -> Place | None:
         """Return the chat where approvals of a run are asked for: that of the job, else a home channel."""
-        origin = await self._places(job, Target(word=ORIGIN))
-        return next(iter(origin or await self._places(job, Target(word=HOME))), None)
-
-    async def _places(self, job: Job, target: Target) -> Sequence[Place]:
-        origin = job.source.place
-        if target.word == ORIGIN:
-            return () if origin is None else (replace(origin, message=""),)
-        if target.word == ALL:
-            return await self._homes.places()
-        if target.word == HOME:
-            homes = await self._homes.places()
-            homes.sort(key=lambda place: origin is None or place.platform != origin.platform)
-            return homes[:1]
-        if target.chat:
-            return (Place(platform=target.platform, chat=target.chat, thread=target.thread),)
-        home = await self._homes.place(target.platform) if target.platform else None
-        return () if home is None else (home,)
+        return job.source.place or next(iter(await self._homes.places()), None)
 
     # ------------------------------------------------------------ the note in the conversation
 

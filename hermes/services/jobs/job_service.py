@@ -6,7 +6,7 @@ A change is decided on the stored job and stored with its version. If another wr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
@@ -29,6 +29,7 @@ from hermes.domain.session.state import Session
 from hermes.domain.source import Source
 from hermes.domain.text.title import clean_title
 from hermes.domain.values import replace
+from hermes.ports.channels import Channels
 from hermes.ports.given import Clock
 from hermes.ports.job.jobs import JobCaller, Jobs, JobSettings
 from hermes.ports.metrics import JobFigures
@@ -48,7 +49,7 @@ class JobService(Jobs):
         journal: Journal,
         clock: Clock,
         settings: JobSettings,
-        platforms: Collection[str],
+        channels: Channels,
         head: Callable[[SessionId], Any],  # awaitable Session | None
         tool_problem: Callable[[str], str] = lambda _: "",
         new_operation: Callable[[], str],
@@ -58,7 +59,7 @@ class JobService(Jobs):
         self._journal = journal
         self._clock = clock
         self.settings = settings
-        self._platforms = frozenset(platforms)
+        self._channels = channels
         self._head = head
         self._tool_problem = tool_problem
         self._new_operation = new_operation
@@ -103,7 +104,7 @@ class JobService(Jobs):
         wanted = {key: value for key, value in fields.items() if value is not None}
         if "schedule" not in wanted:
             raise BadInputError("the job needs a schedule", param="schedule", code="bad_schedule")
-        given = with_fields(job, wanted, self._terms(caller, place is not None))
+        given = with_fields(job, wanted, self._terms(caller))
         await self._check(given, caller)
         zone = self.settings.zone_of(given)
         given = rescheduled(replace(given, name=given.name or _name_of(given)), now, zone, self.settings.terms)
@@ -115,14 +116,12 @@ class JobService(Jobs):
         self._look()
         return replace(given, version=1)
 
-    def _terms(self, caller: JobCaller, has_origin: bool) -> FieldTerms:
+    def _terms(self, caller: JobCaller) -> FieldTerms:
         return FieldTerms(
             now=self._clock(),
             find_zone=self.settings.find_zone,
             times=self.settings.terms.times,
-            platforms=self._platforms,
             approves=caller.source.standing.approves,
-            own_places=frozenset({LOCAL, ORIGIN} if has_origin else {LOCAL}),
         )
 
     async def _check(self, job: Job, caller: JobCaller) -> None:
@@ -130,6 +129,7 @@ class JobService(Jobs):
             raise BadInputError(
                 "the job was not created in a chat: it has no origin", param="deliver", code="bad_target"
             )
+        await self._channels.places(job.deliver, job.source.place)  # raises BadInputError
         for name in job.tools:
             if problem := self._tool_problem(name):
                 raise BadInputError(problem, param="tools", code="bad_job")
@@ -153,7 +153,7 @@ class JobService(Jobs):
             raise BadInputError("nothing to change was given", code="bad_job")
 
         def change(job: Job) -> Job:
-            terms = self._terms(caller, job.source.place is not None)
+            terms = self._terms(caller)
             changed = with_fields(job, wanted, terms)
             if not _REWORK & wanted.keys():
                 return changed
@@ -161,7 +161,7 @@ class JobService(Jobs):
             return rescheduled(fresh, terms.now, self.settings.zone_of(changed), self.settings.terms)
 
         job = await self.find(name, caller)
-        await self._check(with_fields(job, wanted, self._terms(caller, job.source.place is not None)), caller)
+        await self._check(with_fields(job, wanted, self._terms(caller)), caller)
         return await self._change(job, change, "changed", caller)
 
     async def pause(self, name: str, caller: JobCaller) -> Job:

@@ -73,7 +73,7 @@ def test_due_occurrence_starts_once_and_the_next_one_follows() -> None:
 def test_missed_occurrences_are_recorded_and_the_last_one_runs_late() -> None:
     found = taken(job(), NOW + 5 * HOUR + 600)
     assert states(found) == [(JobRunState.MISSED, 4), (JobRunState.WORKING, 0)]
-    assert (found.runs[0].at, found.runs[0].until) == (NOW + HOUR, NOW + 5 * HOUR)
+    assert (found.runs[0].at, found.runs[0].until) == (NOW + HOUR, NOW + 4 * HOUR)
     assert found.start is not None
     assert (found.start.at, found.start.cause) == (NOW + 5 * HOUR, RunCause.LATE)
     assert found.job is not None
