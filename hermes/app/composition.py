@@ -102,6 +102,7 @@ def _connections(base: Foundation, parts: DaemonParts) -> list[ChildSpec]:
             commands=parts.commands,
             reception=make_reception(adapter, base.config, base.home, base.environ),
             learn=parts.events.channels.note,
+            access=parts.plugins.platforms.get(adapter.platform.name),
         )
         for adapter in parts.adapters
     ]

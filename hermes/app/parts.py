@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
+from loguru import logger
+
 from hermes.actors.process.process_registry import ProcessRegistry
 from hermes.actors.process.process_services import HostThreads
 from hermes.agent.personality import PERSONALITIES
@@ -19,6 +21,7 @@ from hermes.agent.tool_step import Folders
 from hermes.app.actor_system import ActorSystem, Ports, assemble
 from hermes.app.factories.agent import AgentParts, folders_of, make_agent
 from hermes.app.factories.events.event_factory import make_events
+from hermes.app.factories.events.plugin_factory import Plugins, load_plugins
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
@@ -75,12 +78,15 @@ class DaemonParts:
     skills: SkillService
     profile: ProfileService
     events: EventServices
+    plugins: Plugins
 
 
 async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     """Make all parts. `stack` closes them in reverse order, when the actors have ended."""
     config, home = base.config, base.home
     adapters = [] if base.stop.embedded else make_adapters(config, base.environ)
+    plugins = Plugins() if base.stop.embedded else await load_plugins(base)
+    adapters += plugins.adapters(_log_failed_platform)
     for adapter in adapters:
         stack.push_async_callback(adapter.close)
     folders = folders_of(home)
@@ -102,7 +108,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     stack.push_async_callback(sandbox.close)
     skills = make_skills(config, home, base.environ, system=system)
     hub.also_note(skills.runs.note)
-    events = await make_events(base, system)
+    events = await make_events(base, system, plugins)
     stack.push_async_callback(events.channels.close)
     events.channels.name_of.update(
         {each.platform.name: each.chat_name for each in adapters if isinstance(each, ChatNames)}
@@ -134,6 +140,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         profile=profile,
         skills=skills,
         events=events,
+        plugin_tools=plugins.tools,
     )
     stack.push_async_callback(agent.runner.close)
     register_reviews(system, agent, skills)
@@ -174,10 +181,15 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         loop_lag=loop_lag,
         figures=LiveFigures(operations.figures, system.ports.clock),
         titles=titles,
+        plugins=plugins,
         skills=skills,
         profile=profile,
         events=events,
     )
+
+
+def _log_failed_platform(name: str, error: Exception) -> None:
+    logger.opt(exception=error).error("plugin: the platform {} could not be made", name)
 
 
 def _titles(system: ActorSystem, agent: AgentParts) -> TitleService:

@@ -52,6 +52,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "commands.outbox": ("outbox", "dead-letters"),
     "commands.send": ("send",),
     "events.event_commands": ("webhooks", "hooks", "channels"),
+    "events.plugin_commands": ("plugins",),
     "commands.pairing": ("pairing",),
     "setup.setup": ("setup",),
     "upkeep.exchange": ("export", "import"),

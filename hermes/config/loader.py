@@ -19,6 +19,7 @@ from hermes.config.file import (
     read_config_text,
 )
 from hermes.config.model_settings import ModelConfig
+from hermes.config.providers import PROVIDER_NAMES, plugin_of_provider
 from hermes.config.schema import RETIRED, Value
 from hermes.config.secret import Secret, ensure_api_key
 from hermes.config.settings import (
@@ -200,6 +201,7 @@ def _contradictions(config: Config, found: Mapping[str, FoundValue]) -> list[str
             f"shutdown.timeout_s ({config.shutdown.timeout_s:g})"
         )
     model = config.model
+    problems += _disabled_provider(config, found)
     if model.entry is not None and not model.name:
         where = _where(found, "model.name", "model.provider")
         problems.append(f"{where}: model.name must be set when model.provider is {model.provider}")
@@ -207,6 +209,18 @@ def _contradictions(config: Config, found: Mapping[str, FoundValue]) -> list[str
         where = _where(found, "model.base_url", "model.provider")
         problems.append(f"{where}: model.base_url must be set when model.provider is {model.provider}")
     return problems
+
+
+def _disabled_provider(config: Config, found: Mapping[str, FoundValue]) -> list[str]:
+    """Return a problem if the provider belongs to a plugin that is not enabled."""
+    name = config.model.provider
+    if name in PROVIDER_NAMES:
+        return []
+    plugins = plugin_of_provider(name) or ()
+    if set(plugins) & set(config.plugins.enabled):
+        return []
+    where, add = _where(found, "model.provider"), " or ".join(plugins) or "the plugin"
+    return [f"{where}: model.provider: {name} is the provider of a plugin; add {add} to plugins.enabled"]
 
 
 def _where(found: Mapping[str, FoundValue], *names: str) -> str:

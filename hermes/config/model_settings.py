@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.config.providers import LOCAL, OFFLINE, PROVIDER_NAMES, PROVIDERS
+from hermes.config.providers import LOCAL, OFFLINE, PROVIDER_NAMES, PROVIDERS, plugin_of_provider
 from hermes.config.schema import setting, shaped
 from hermes.config.secret import Secret, read_secret_file, usable
 from hermes.domain.errors import ConfigError
@@ -62,7 +62,7 @@ def _choice_complaint(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    provider: str = setting(OFFLINE, choices=PROVIDER_NAMES, live=True)
+    provider: str = setting(OFFLINE, choices=PROVIDER_NAMES, also=plugin_of_provider, live=True)
     protocol: str = setting(AUTO, choices=(AUTO, *WireProtocol), live=True)
     base_url: str = setting("", complaint=base_url_complaint, live=True)
     api_version: str = setting("", complaint=_version_complaint, live=True)

@@ -6,7 +6,7 @@ are listed only for models whose values do not depend on the request; `hermes mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from hermes.domain.provider import EffortStyle, ModelFacts, Provider, ReasoningReplay, WireProtocol
@@ -195,5 +195,55 @@ _ENTRIES = (
     Provider(name="custom", title="any other endpoint", effort=EffortStyle.FIELD),
 )
 
-PROVIDERS: Final[Mapping[str, Provider]] = {entry.name: entry for entry in _ENTRIES}
+PLUGIN_GROUP: Final = "hermes.providers"  # entry points of packages: the name is the provider's
+
+
+class _Providers(Mapping[str, Provider]):
+    """Built-in providers, and those of plugins, which are looked for only by a name that is not built in."""
+
+    def __init__(self, entries: Iterable[Provider]) -> None:
+        self._built_in = {entry.name: entry for entry in entries}
+        self._added: dict[str, Provider | None] = {}
+
+    def __getitem__(self, name: str) -> Provider:
+        if (entry := self._built_in.get(name)) is not None:
+            return entry
+        if name not in self._added:
+            self._added[name] = _of_plugin(name)
+        if (added := self._added[name]) is None:
+            raise KeyError(name)
+        return added
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._built_in)
+
+    def __len__(self) -> int:
+        return len(self._built_in)
+
+
+def plugin_of_provider(name: str) -> tuple[str, ...] | None:
+    """Return the names of the plugins of the package with this provider; None if no package has it."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - for names that are not built in
+
+    point = next(iter(entry_points(group=PLUGIN_GROUP, name=name)), None) if name.isidentifier() else None
+    if point is None or point.dist is None:
+        return None
+    package = point.dist.name
+    return tuple(
+        each.name for each in entry_points(group="hermes.plugins") if each.dist and each.dist.name == package
+    )
+
+
+def _of_plugin(name: str) -> Provider | None:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - for names that are not built in
+
+    point = next(iter(entry_points(group=PLUGIN_GROUP, name=name)), None) if name.isidentifier() else None
+    try:
+        found = None if point is None else point.load()
+    except Exception:  # noqa: BLE001 - code of others: the name is then unknown
+        return None
+    return found if isinstance(found, Provider) and found.name == name else None
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = _Providers(_ENTRIES)
 PROVIDER_NAMES: Final = (OFFLINE, LOCAL, *PROVIDERS)

@@ -40,6 +40,7 @@ class Rule:
     together: Callable[[tuple[str, ...]], str] | None = None  # the same for a whole list
     path: bool = False  # relative to the configuration file
     live: bool = False  # can change while the daemon runs
+    also: Callable[[str], object] | None = None  # returns a true value for a further choice
     entries: bool = False  # a list of mappings, or a mapping by name; each is kept as JSON
 
 
@@ -60,6 +61,7 @@ def setting(
     together: Callable[[tuple[str, ...]], str] | None = None,
     path: bool = False,
     live: bool = False,
+    also: Callable[[str], object] | None = None,
     entries: bool = False,
 ) -> T:
     rule = Rule(
@@ -70,6 +72,7 @@ def setting(
         together=together,
         path=path,
         live=live,
+        also=also,
         entries=entries,
     )
     value: T = field(default=default, metadata={"rule": rule})

@@ -399,6 +399,8 @@ class Setting:
         for choice in self.rule.choices:
             if choice.casefold() == text.casefold():
                 return choice
+        if self.rule.also is not None and self.rule.also(text):
+            return text
         known = ", ".join(choice or "empty" for choice in self.rule.choices)
         raise ValueError(f"must be one of {known}, not {text[:40]!r}{self._near(text)}")
 

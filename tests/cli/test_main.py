@@ -24,7 +24,7 @@ COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "context", "search", "tail",
     "trace", "approve", "deny",
     "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
-    "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "webhooks", "hooks", "channels",
+    "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "webhooks", "hooks", "channels", "plugins",
     "pairing", "setup", "export", "import",
     "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills",
     "memory", "profile", "completion",

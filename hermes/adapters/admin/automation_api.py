@@ -32,6 +32,7 @@ class AutomationApi:
                 'The prompt that a payload becomes; {"payload": {...}, "event": "push", "run": false}',
             ),
             (web.get("/hooks", self.hooks), "Hooks, their counts and last problems"),
+            (web.get("/plugins", self.plugins), "Plugins that were loaded, what they add, and their problems"),
             (web.get("/channels", self.channels), "Channel directory: names and ids of chats; ?platform=P"),
         ]
 
@@ -46,6 +47,9 @@ class AutomationApi:
 
     async def hooks(self, _request: web.Request) -> web.Response:
         return json_response({"hooks": self._events.hooks.listed(), "status": self._events.hooks.status()})
+
+    async def plugins(self, _request: web.Request) -> web.Response:
+        return json_response({"plugins": list(self._events.plugins)})
 
     async def channels(self, request: web.Request) -> web.Response:
         found = await self._events.channels.channels(request.query.get("platform", ""))

@@ -54,6 +54,7 @@ from hermes.tools.terminal.output_retention import Conversation, OutputRetention
 
 if TYPE_CHECKING:
     from hermes.app.factories.turn_environment import PreparedTurn
+    from hermes.tools.tool import Tool
 
 T = TypeVar("T")
 _DAY_S = 86_400.0
@@ -252,6 +253,7 @@ async def make_agent(
     memories: MemoryService,
     profile: ProfileService,
     events: EventServices,
+    plugin_tools: tuple[Tool, ...] = (),
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
     hooks = system.inner_calls.hooks = events.hooks if events.hooks.hooks else None
@@ -274,6 +276,7 @@ async def make_agent(
                 marker=new_marker,
             ),
             channels=events.channels,
+            plugin_tools=plugin_tools,
             tell=_from_thread(system.notices.announce),
         )
     )
@@ -352,6 +355,7 @@ def _prepare_turn(
     profile: ProfileService,
     summarise: SearchSummary,
     channels: Channels,
+    plugin_tools: tuple[Tool, ...],
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
@@ -373,6 +377,7 @@ def _prepare_turn(
         believed=believed(profile),
         messaging=send_message_tool(channels, system.chat.post),
         inner=system.inner_calls,
+        plugin_tools=plugin_tools,
         tell=tell,
         jobs=system.jobs.service,
     )

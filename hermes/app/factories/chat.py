@@ -13,6 +13,7 @@ from hermes.adapters.chat.home_watch import EVERY_S, HomeWatch
 from hermes.adapters.chat.intake import SessionChatIntake
 from hermes.adapters.chat.moved import MovedChats
 from hermes.app.actor_system import ActorSystem
+from hermes.config.platforms.entry import PlatformSettings
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.domain.source import Source
@@ -45,8 +46,10 @@ async def keep_homes_posted(homes: HomeService, watch: HomeWatch, *, name: str, 
     await watch.run()
 
 
-def make_door(platform: str, config: Config, pairing: PairingService) -> AccessControl:
-    settings = config.platforms()[platform]
+def make_door(
+    platform: str, config: Config, pairing: PairingService, settings: PlatformSettings | None = None
+) -> AccessControl:
+    settings = settings or config.platforms()[platform]
     return AccessControl(
         pairing=pairing,
         allowed=settings.allowed_users,
@@ -65,10 +68,11 @@ def adapter_spec(
     commands: CommandService,
     reception: Reception | None = None,
     learn: Callable[[Source], None] = lambda _: None,
+    access: PlatformSettings | None = None,
 ) -> ChildSpec:
     name = adapter.platform.name
     sessions, ports = system.sessions, system.ports
-    door = make_door(name, config, system.chat.pairing)
+    door = make_door(name, config, system.chat.pairing, access)
 
     def edge(alive: Callable[[], None], trouble: Callable[[str, str], None]) -> ChatIntake:
         return SessionChatIntake(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from hermes.config.home import Home
 from hermes.config.log import redacted
 from hermes.config.platforms import PLATFORMS
 from hermes.config.prompt_trust import TrustedPrompts
-from hermes.config.settings import Config
+from hermes.config.settings import Config, ToolsConfig
 from hermes.domain.access.prompt_file import DIGEST_CHARS, digest_of
 from hermes.domain.child.child import only_tools
 from hermes.domain.errors import HermesError
@@ -104,6 +104,7 @@ def make_turn_environment(
     messaging: Tool,
     jobs: Jobs,
     inner: InnerCalls,
+    plugin_tools: tuple[Tool, ...] = (),
 ) -> PreparedTurn:
     toolbox = make_toolbox(
         config,
@@ -121,6 +122,7 @@ def make_turn_environment(
         messaging=messaging,
         jobs=jobs,
         inner=inner,
+        plugin_tools=plugin_tools,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
     shell = terminal_tool(
@@ -188,6 +190,7 @@ def make_toolbox(
     delegations: Delegations,
     messaging: Tool,
     inner: InnerCalls,
+    plugin_tools: tuple[Tool, ...] = (),
     summarise: Summarise = no_summaries,
     jobs: Jobs,
 ) -> Toolbox:
@@ -221,6 +224,7 @@ def make_toolbox(
             cronjob_tool(jobs),
             clarify_tool(),
             messaging,
+            *plugin_tools,
             session_search_tool(stored, summarise=summarise),
             delegate_tool(delegations, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             send_file_tool(
@@ -232,13 +236,19 @@ def make_toolbox(
                 boxed=sandbox.works,
             ),
         ),
-        toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli, "guest": tools.guest},
+        toolsets=_toolsets(tools, dict.fromkeys(tool.toolset for tool in plugin_tools)),
         disabled=tools.disabled,
         unprotected=frozenset() if sandbox.works or sandbox.probe.cause is Cause.OFF else UNPROTECTED,
         limits=OutputLimits(),
         redact=redacted,
     )
     return toolbox
+
+
+def _toolsets(tools: ToolsConfig, added: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the toolsets of each surface. Those of plugins belong to every surface, and never to guests."""
+    of_surface = {"default": tools.default, "api": tools.api, "cli": tools.cli}
+    return {**{name: (*names, *added) for name, names in of_surface.items()}, "guest": tools.guest}
 
 
 def _command_tools(

@@ -86,6 +86,7 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
         *([("hooks", _hooks(hooks))] if (hooks := info.get("hooks")) else []),
+        *(("plugin", f"{name} is not used: {problem}") for name, problem in (info.get("plugins") or {}).items()),
         *(("webhook", f"{name}: {problem}") for name, problem in (info.get("webhooks") or {}).items()),
         *(
             [("resume", str(info["resume"]))] if "resume" in info else []

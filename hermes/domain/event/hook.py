@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -68,6 +68,7 @@ class Hook:
     timeout_s: float = 10.0
     matcher: str = ""  # regular expression for whole names of tools; empty: every tool
     closed: bool = False  # a failure of the hook blocks the call
+    handler: Callable[[str, Mapping[str, Any]], Any] | None = None  # of a plugin, instead of a command
 
     def takes(self, event: str) -> bool:
         return any(each == event or (each.endswith(":*") and event.startswith(each[:-1])) for each in self.on)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.domain.values import dataclass
 from hermes.services.events.boot_task import BootTask
 from hermes.services.events.channels import ChannelDirectory
 from hermes.services.events.hooks import HookService
-from hermes.services.events.quick_commands import QuickCommands
+from hermes.services.events.user_commands import UserCommands
 from hermes.services.events.webhooks import WebhookService
 
 
@@ -17,8 +18,9 @@ class EventServices:
     channels: ChannelDirectory
     hooks: HookService
     webhooks: WebhookService
-    quick: QuickCommands
+    quick: UserCommands  # of the configuration and of plugins
     boot: BootTask
+    plugins: Sequence[Mapping[str, Any]] = ()  # those that were loaded, and their problems
 
     def status(self) -> dict[str, Any]:
         """Return what the status shows: hooks, and webhooks that refuse their requests."""
@@ -27,4 +29,6 @@ class EventServices:
             found["hooks"] = hooks
         if self.webhooks.problems:
             found["webhooks"] = dict(self.webhooks.problems)
+        if failed := {each["name"]: each["problem"] for each in self.plugins if each["problem"]}:
+            found["plugins"] = failed
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -32,6 +33,8 @@ class HookRunner:
 
     async def run(self, hook: Hook, payload: Mapping[str, Any]) -> HookAnswer:
         """Run the hook and return its answer, within its timeout."""
+        if hook.handler is not None:
+            return await _call(hook, payload)
         text = self._redact(json.dumps(payload, ensure_ascii=False, default=str))
         try:
             async with asyncio.timeout(hook.timeout_s):
@@ -113,6 +116,23 @@ class HookRunner:
         except aiohttp.ClientError as error:
             return HookAnswer(problem=f"could not be reached: {type(error).__name__}")
         return read_json_answer(answer.decode("utf-8", "replace"))
+
+
+async def _call(hook: Hook, payload: Mapping[str, Any]) -> HookAnswer:
+    """Call the function of a plugin: an async one on the event loop, another one in a thread."""
+    assert hook.handler is not None
+    event = str(payload.get("event", ""))
+    try:
+        async with asyncio.timeout(hook.timeout_s):
+            if inspect.iscoroutinefunction(hook.handler):
+                answer = await hook.handler(event, payload)
+            else:
+                answer = await asyncio.to_thread(hook.handler, event, payload)
+            return read_json_answer(json.dumps(answer)) if isinstance(answer, dict) else HookAnswer()
+    except TimeoutError:
+        return HookAnswer(problem=f"did not answer within {hook.timeout_s:g} s")
+    except Exception as error:  # noqa: BLE001 - the outermost call of a plugin's hook
+        return HookAnswer(problem=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
 
 
 async def _read(stream: asyncio.StreamReader | None) -> str:

@@ -212,7 +212,7 @@ class HookService(ToolHooks):
             {
                 "name": hook.name,
                 "events": list(hook.on),
-                "kind": "url" if hook.url else "command",
+                "kind": "url" if hook.url else "command" if hook.handler is None else "plugin",
                 "matcher": hook.matcher,
                 "timeout_s": hook.timeout_s,
                 "on_failure": "block" if hook.closed else "allow",

@@ -561,7 +561,7 @@ async def test_a_watcher_sees_a_turn_from_its_acceptance_to_its_answer() -> None
         await here.desk.end(S, "over")
         kinds = [type(await anext(feed)) for _ in range(4)]
         assert kinds == [TurnAccepted, TurnBegan, TextDelta, TurnAnswered]
-        assert PhaseChanged in [type(await anext(everything)) for _ in range(5)]
+        assert PhaseChanged in [type(await anext(everything)) for _ in range(6)]
         feed.close()
         everything.close()
         assert here.hub.watchers == 0

@@ -7,6 +7,7 @@ import os
 from functools import partial
 
 from hermes.app.actor_system import ActorSystem
+from hermes.app.factories.events.plugin_factory import Plugins
 from hermes.app.foundation import Foundation
 from hermes.config.events.event_settings import BootConfig
 from hermes.config.events.hook_entry import read_hook_folders
@@ -21,14 +22,16 @@ from hermes.services.events.event_run import EventRunPurpose
 from hermes.services.events.event_services import EventServices
 from hermes.services.events.hook_runner import HookRunner
 from hermes.services.events.hooks import HookService
+from hermes.services.events.plugin_commands import PluginCommands, SeveralCommands
 from hermes.services.events.quick_commands import QuickCommands
+from hermes.services.events.user_commands import UserCommands
 from hermes.services.events.webhooks import WebhookService
 from hermes.system.random_id import new_marker
 
 HOOK_FOLDER = "hooks"
 
 
-async def make_events(base: Foundation, system: ActorSystem) -> EventServices:
+async def make_events(base: Foundation, system: ActorSystem, plugins: Plugins) -> EventServices:
     config, home, clock = base.config, base.home, system.ports.clock
     channels = ChannelDirectory(
         sessions=system.sessions,
@@ -48,7 +51,7 @@ async def make_events(base: Foundation, system: ActorSystem) -> EventServices:
     )
     folders, problems = await asyncio.to_thread(read_hook_folders, home.data_dir / HOOK_FOLDER)
     hooks = HookService(
-        (*config.hooks.parsed(), *folders),
+        (*config.hooks.parsed(), *folders, *plugins.hooks),
         runner=runner,
         clock=clock,
         at_once=config.hooks.at_once,
@@ -69,8 +72,12 @@ async def make_events(base: Foundation, system: ActorSystem) -> EventServices:
         clock=clock,
         epoch=base.engine.epoch,
     )
-    quick = QuickCommands(config.quick_commands.parsed(), runner=runner)
-    return EventServices(channels=channels, hooks=hooks, webhooks=webhooks, quick=quick, boot=boot)
+    quick: UserCommands = QuickCommands(config.quick_commands.parsed(), runner=runner)
+    if plugins.commands:
+        quick = SeveralCommands(quick, PluginCommands(plugins.commands))
+    return EventServices(
+        channels=channels, hooks=hooks, webhooks=webhooks, quick=quick, boot=boot, plugins=plugins.listed()
+    )
 
 
 def _secret(base: Foundation, route: WebhookRoute) -> bytes:
