@@ -8,6 +8,7 @@ from hermes.web.page_kit import PageKit
 from hermes.web.pages.actor_page import ActorPage
 from hermes.web.pages.approval_page import ApprovalPage
 from hermes.web.pages.asset_route import AssetRoute
+from hermes.web.pages.job_page import JobPage
 from hermes.web.pages.live_stream import LiveStream
 from hermes.web.pages.log_page import LogPage
 from hermes.web.pages.login_page import LoginPage
@@ -38,6 +39,7 @@ def page_routes(kit: PageKit) -> list[web.RouteDef]:
         TracePage(kit),
         SettingPage(kit),
         LogPage(kit),
+        JobPage(kit),
         MemoryPage(kit),
         SkillPage(kit),
         PictureRoute(kit),

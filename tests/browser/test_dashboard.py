@@ -29,6 +29,7 @@ PAGES = [
     "/ui/approvals",
     "/ui/actors",
     "/ui/processes",
+    "/ui/jobs",
     "/ui/memory",
     "/ui/skills",
     "/ui/outbox",

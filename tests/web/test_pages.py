@@ -39,6 +39,7 @@ def ask_for_approval(daemon: DaemonProcess) -> str:
         ("/ui/sessions", "Sessions"),
         ("/ui/approvals", "Approvals and questions"),
         ("/ui/processes", "Background processes"),
+        ("/ui/jobs", "Schedules"),
         ("/ui/memory", "Memory"),
         ("/ui/skills", "Skills"),
         ("/ui/outbox", "Outbox"),
@@ -179,6 +180,23 @@ def test_subagents_lead_to_their_conversations_and_back(daemon: DaemonProcess, v
     assert visitor.post(f"/ui/sessions/{session}/stop").status == 303
     eventually(lambda: not daemon.request("GET", path).json()["agents"])
     assert f'href="/ui/sessions/{agent["id"]}">' in visitor.get(f"/ui/sessions/{session}").text
+
+
+def test_job_is_created_run_paused_and_deleted(daemon: DaemonProcess, visitor: Visitor) -> None:
+    visitor.get("/ui/jobs")
+    made = visitor.post("/ui/jobs", schedule="0 8 * * 1-5", name="news", deliver="", prompt=f"!echo {ATTACK}")
+    place = str(made.headers["Location"])
+    assert made.status == 303
+    assert f'<a href="{place}">news</a>' in visitor.get("/ui/jobs").text
+    assert visitor.post(f"{place}/run").status == 303
+    page = eventually(lambda: "Run 1" in (text := visitor.get(place).text) and ">conversation</a>" in text and text)
+    assert "<script>alert" not in page
+    assert visitor.post(f"{place}/pause").status == 303
+    eventually(lambda: '<span class="badge paused">paused</span>' in visitor.get(place).text)
+    wrong = visitor.post("/ui/jobs", schedule="now and then", name="", deliver="", prompt="x")
+    assert wrong.status == 400
+    assert visitor.post(f"{place}/remove").status == 303
+    assert visitor.get(place).status == 404
 
 
 def test_memory_and_its_limits_are_shown(daemon: DaemonProcess, visitor: Visitor) -> None:
