@@ -176,8 +176,8 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
     try:
         return await handler(request)
     except Exception as error:  # outermost handler: every error becomes an answer
-        if isinstance(error, ConnectionError) and connection_of(request).lost.done():
-            raise  # the client is gone
+        if isinstance(error, ConnectionError) and _is_gone(request):
+            raise
         found = problem.of_error(error)
         if STREAM not in request:
             response = request[PROBLEM_PAGE](found) if PROBLEM_PAGE in request else found.response()
@@ -186,6 +186,12 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
             return response
         await request[STREAM].fail(found)
         return request[STREAM].response
+
+
+def _is_gone(request: web.Request) -> bool:
+    """Return whether the client closed its connection. The transport knows it before `lost` does."""
+    transport = request.transport
+    return transport is None or transport.is_closing() or connection_of(request).lost.done()
 
 
 def remember_session(request: web.Request, session: SessionId) -> SessionId:
