@@ -151,8 +151,8 @@ def assemble(ports: Ports, settings: SystemSettings) -> ActorSystem:
     delegations = DelegationService(
         sessions=sessions, journal=journal, hub=ports.hub, children=child_sessions, live=heads.get
     )
-    for note in (child_sessions.note, delegations.note):
-        ports.hub.also_note(note)
+    ports.hub.on(child_sessions.NOTED, child_sessions.note)
+    ports.hub.on(delegations.NOTED, delegations.note)
     return ActorSystem(
         ports=ports,
         settings=settings,

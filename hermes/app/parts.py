@@ -99,7 +99,8 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     threads = HostThreads()
     stack.push_async_callback(threads.close)
     turn_meter, loop_lag = TurnMeter(time.monotonic), LoopLag()
-    hub = EventHub(note=turn_meter.note)
+    hub = EventHub()
+    hub.on(turn_meter.NOTED, turn_meter.note)
     ports = _ports(base, threads=threads, adapters=adapters, folders=folders, search=search, hub=hub)
     system = assemble(ports, system_settings(config, base.environ))
     stack.push_async_callback(system.close)
@@ -107,13 +108,13 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     sandbox = SandboxOpener(config, home)
     stack.push_async_callback(sandbox.close)
     skills = make_skills(config, home, base.environ, system=system)
-    hub.also_note(skills.runs.note)
+    hub.on(skills.runs.NOTED, skills.runs.note)
     events = await make_events(base, system, plugins)
     stack.push_async_callback(events.channels.close)
     events.channels.name_of.update(
         {each.platform.name: each.chat_name for each in adapters if isinstance(each, ChatNames)}
     )
-    hub.also_note(events.hooks.note)
+    hub.on(events.hooks.NOTED, events.hooks.note)
     memories = MemoryService(
         journal=base.journal,
         directory=home.data_dir / "memories",
@@ -127,7 +128,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         heads=system.sessions.heads,
     )
     profile = make_profile(config, system=system, side=lambda: agent.side, model=lambda: agent.profile_model)
-    hub.also_note(profile.note)
+    hub.on(profile.NOTED, profile.note)
     agent = await make_agent(
         config,
         home,
@@ -154,7 +155,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
     )
     retention = _retention(system)
     titles = _titles(system, agent)
-    hub.also_note(titles.note)
+    hub.on(titles.NOTED, titles.note)
     operations = _operations(
         base,
         system,

@@ -11,12 +11,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+V = TypeVar("V")
 _new = object.__new__
 
 if TYPE_CHECKING:
     from dataclasses import dataclass, replace
+
+    def amend(value: V, /, **changes: object) -> V: ...
+
 else:
 
     def dataclass(*, frozen: bool, slots: bool, kw_only: bool) -> Callable[[type], type]:
@@ -42,8 +46,15 @@ else:
                 raise TypeError(f"{cls.__qualname__} has no field {name!r}") from None
         return copy
 
+    def amend(value: V, /, **changes: object) -> V:
+        """Change fields of a copy that `replace` has just made, and that nobody else has. It saves a second copy."""
+        setters = type(value)._setters  # noqa: SLF001 - made above
+        for name, new in changes.items():
+            setters[name](value, new)
+        return value
 
-__all__ = ["dataclass", "replace"]
+
+__all__ = ["amend", "dataclass", "replace"]
 
 
 def _value(cls: type) -> Any:

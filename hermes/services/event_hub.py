@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Self, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, Self, TypeAlias, get_args
 
 from hermes.domain.events import (
     CallEvent,
@@ -29,6 +29,9 @@ from hermes.ports.hub import Hub, Subscription
 
 _EVERYTHING = None
 _ENDS_OF_TEXT = (*get_args(CallEvent), TextReset, TurnBegan, TurnAnswered, TurnGaveUp, SessionMoved)
+TEXT_KINDS = frozenset({TextDelta, PhaseChanged, *_ENDS_OF_TEXT})
+
+Note: TypeAlias = Callable[[Any], None]  # takes an event of the kinds that it is registered for
 
 
 class EventFeed(Subscription):
@@ -76,9 +79,9 @@ class EventFeed(Subscription):
 
 
 class EventHub(Hub):
-    def __init__(self, bound: int = 4096, *, note: Callable[[Event], None] = lambda _event: None) -> None:
-        """`note` is called with every event and must not wait."""
-        self._notes = [note]
+    def __init__(self, bound: int = 4096) -> None:
+        self._notes: list[tuple[Note, frozenset[type]]] = []
+        self._notes_of: dict[type, tuple[Note, ...]] = {}  # by kind of event, as kinds are seen
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}
         self._texts = TextsInProgress()
@@ -98,21 +101,31 @@ class EventHub(Hub):
             feed.put(written)
         return feed
 
-    def also_note(self, note: Callable[[Event], None]) -> None:
-        """Call `note` with every event from now on, too."""
-        self._notes.append(note)
+    def on(self, kinds: Iterable[type], note: Note) -> None:
+        """Call `note` with every event of these kinds from now on. It must not wait."""
+        self._notes.append((note, frozenset(kinds)))
+        self._notes_of.clear()
 
     def publish(self, event: Event) -> None:
-        for note in self._notes:
+        kind = type(event)
+        notes = self._notes_of.get(kind)
+        if notes is None:
+            notes = self._notes_of[kind] = self._find_notes(kind)
+        for note in notes:
             note(event)
-        self._texts.note(event)
-        if not self._feeds:
+        feeds = self._feeds
+        if not feeds:
             return
-        is_text = isinstance(event, TextDelta | ReasoningDelta)
+        is_text = kind is TextDelta or kind is ReasoningDelta
         for topic in (f"turn:{getattr(event, 'turn', '')}", f"session:{getattr(event, 'session', '')}", _EVERYTHING):
-            for feed in tuple(self._feeds.get(topic, ())):
-                if feed.takes_text or not is_text:
-                    feed.put(event)
+            if topic in feeds:
+                for feed in tuple(feeds[topic]):
+                    if feed.takes_text or not is_text:
+                        feed.put(event)
+
+    def _find_notes(self, kind: type) -> tuple[Note, ...]:
+        found = tuple(note for note, kinds in self._notes if kind in kinds)
+        return (*found, self._texts.note) if kind in TEXT_KINDS else found
 
     def drop(self, topic: str | None, feed: EventFeed) -> None:
         feeds = self._feeds[topic]

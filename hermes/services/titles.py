@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from typing import Final
 
 from loguru import logger
 
 from hermes.domain.errors import HermesError
-from hermes.domain.events import Event, TurnAnswered
+from hermes.domain.events import TurnAnswered
 from hermes.domain.history.message_chain import text_and_calls
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.session.state import Session
@@ -39,6 +40,8 @@ _EDGES = " \t\"'`*#.\u201c\u201d\u2018\u2019\u00ab\u00bb"
 
 
 class TitleService:
+    NOTED: Final = (TurnAnswered,)  # events for `note`
+
     def __init__(
         self,
         *,
@@ -54,9 +57,9 @@ class TitleService:
         self._model = model
         self._waiting: asyncio.Queue[TurnAnswered] = asyncio.Queue(_WAITING_MAX)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: TurnAnswered) -> None:
         """Remember a finished turn. While many wait, it is left for a later turn."""
-        if isinstance(event, TurnAnswered) and not self._waiting.full() and self._model() is not None:
+        if not self._waiting.full() and self._model() is not None:
             self._waiting.put_nowait(event)
 
     async def run(self) -> None:

@@ -16,6 +16,8 @@ _MAX_OPEN: Final = 100_000  # turns; beyond that, latency is not measured
 
 
 class TurnMeter:
+    NOTED: Final = (TextDelta, TurnAccepted, TurnBegan, TurnAnswered, TurnGaveUp)  # events for `note`
+
     def __init__(self, steady: Clock) -> None:
         self._steady = steady
         self._began: dict[TurnId, float] = {}

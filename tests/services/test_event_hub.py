@@ -101,3 +101,17 @@ async def test_text_of_an_ended_model_call_is_forgotten(end: Event) -> None:
     hub.publish(delta("d"))
     with closing(hub.subscribe(turn=T, late=True)) as late:
         assert late.waiting() == [delta("d")]
+
+
+async def test_note_gets_the_events_of_its_kinds_alone() -> None:
+    hub = EventHub()
+    began: list[Event] = []
+    all_texts: list[Event] = []
+    hub.publish(delta("before"))
+    hub.on((TurnBegan,), began.append)
+    hub.on((TextDelta, TextReset), all_texts.append)
+    first = TurnBegan(session=S, turn=T, attempt=1)
+    for event in (first, delta("1"), delta("2")):
+        hub.publish(event)
+    assert began == [first]
+    assert all_texts == [delta("1"), delta("2")]

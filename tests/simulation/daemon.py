@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from loguru import logger
 
@@ -225,10 +225,11 @@ class SimulatedDaemon:
         """Add what only some simulations have."""
 
     def _ports(self) -> Ports:
-        outside = self._outside
+        outside, hub = self._outside, EventHub()
+        hub.on(get_args(Event), self._note)
         return Ports(
             journal=self.journal,
-            hub=EventHub(note=self._note),
+            hub=hub,
             host=self._machine,
             threads=cast("Any", VirtualThreads(loop=self.loop, delay=outside.disk.delay_s)),
             registry=ProcessRegistry(),

@@ -34,6 +34,10 @@ from hermes.domain.records import (
 from hermes.domain.turn.message import EncodedMessage, MessageOrigin
 
 _MEDIA = SCHEME.encode()
+_WITH_EFFECT = frozenset({
+    PromptBuilt, Instructed, AuthorityDropped, Undone, ContextCarried, MessageReceived, Amended, Merged, TurnFailed,
+    TurnStarted,
+})  # fmt: skip
 _BEGINS_TURN = (MessageOrigin.PERSON, MessageOrigin.PROCESS)
 
 Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of the transcript yet
@@ -108,6 +112,20 @@ class Transcript:
         return next(asked, len(self.messages))
 
     def _add(self, seq: int, record: Record) -> None:
+        if type(record) in _WITH_EFFECT:
+            self._apply(record)
+        received = len(self.waiting.get(record.turn, ())) if isinstance(record, TurnStarted | Merged) else 0
+        new = newly_visible(record, self.waiting)
+        self.pictured = self.pictured or any(each.find(_MEDIA) >= 0 for each in (*new, self.instructions))
+        if not new:
+            return
+        self.origins.extend(self._origins(record, len(new), received))
+        self.messages.extend(new)
+        self.size_bytes += sum(map(len, new))
+        self._seqs.extend([seq] * len(new))
+
+    def _apply(self, record: Record) -> None:
+        """Apply what a record changes besides the messages that it shows."""
         match record:
             case PromptBuilt():
                 self.prompt = record.message
@@ -139,13 +157,6 @@ class Transcript:
                 self.own += 1
             case _:
                 pass
-        received = len(self.waiting.get(record.turn, ())) if isinstance(record, TurnStarted | Merged) else 0
-        new = newly_visible(record, self.waiting)
-        self.origins.extend(self._origins(record, len(new), received))
-        self.pictured = self.pictured or any(_MEDIA in bytes(each) for each in (*new, self.instructions))
-        self.messages.extend(new)
-        self.size_bytes += sum(map(len, new))
-        self._seqs.extend([seq] * len(new))
 
     def _origins(self, record: Record, count: int, received: int) -> Iterable[MessageOrigin]:
         """Return the origin of each message that a record shows. `received`: how many came with a message."""

@@ -26,7 +26,7 @@ from hermes.domain.errors import (
     SequenceConflictError,
     UnknownSessionError,
 )
-from hermes.domain.events import ChildEnded, Event, PhaseChanged, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.events import ChildEnded, PhaseChanged, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import SessionId
 from hermes.domain.operations import Enqueue, PutFact, See
 from hermes.domain.outbox_message import OutboxMessage
@@ -45,6 +45,8 @@ LOOK_S: Final = 60.0  # between two looks at the journal, should an event be mis
 
 
 class ChildService(ChildRequests):
+    NOTED: Final = (TurnAnswered, TurnGaveUp, PhaseChanged)  # events for `note`
+
     def __init__(
         self,
         *,
@@ -110,9 +112,9 @@ class ChildService(ChildRequests):
         """Return the duties that this daemon knows to be open."""
         return tuple(self._duties.values())
 
-    def note(self, event: Event) -> None:
+    def note(self, event: TurnAnswered | TurnGaveUp | PhaseChanged) -> None:
         """Take notice of a live event: children whose parent's turn or session ends may have to end, too."""
-        if not isinstance(event, TurnAnswered | TurnGaveUp | PhaseChanged) or self._closed:
+        if self._closed:
             return
         if isinstance(event, PhaseChanged) and event.phase is not Phase.ENDED:
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hermes.domain.child.child import PREFIX, Assignment, ChildDuty, Purpose, first_turn
-from hermes.domain.events import CallAsked, ChildEnded, Event, Notice, TurnAnswered
+from hermes.domain.events import CallAsked, ChildEnded, Notice, TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.records import ChildStarted
 from hermes.domain.session.protocol import StartBackground
@@ -24,6 +24,8 @@ SUBAGENTS: Final = (Purpose.DELEGATE, Purpose.BACKGROUND)
 
 
 class DelegationService(Delegations, Subagents):
+    NOTED: Final = (CallAsked,)  # events for `note`
+
     def __init__(
         self,
         *,
@@ -119,10 +121,8 @@ class DelegationService(Delegations, Subagents):
     async def stop(self, view: ChildView, reason: str) -> None:
         await self._children.end(view.duty, reason)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: CallAsked) -> None:
         """Tell the parent's watchers that a child asks. Chats get the question itself."""
-        if not isinstance(event, CallAsked):
-            return
         duty = next((each for each in self._children.duties if each.child == event.session), None)
         if duty is None or duty.parent is None or duty.purpose not in SUBAGENTS:
             return

@@ -54,6 +54,8 @@ class HookProblem:
 
 
 class HookService(ToolHooks):
+    NOTED: Final = (SessionOpened, PhaseChanged, TurnBegan, CallEnded, TurnAnswered, TurnGaveUp)  # events for `note`
+
     def __init__(
         self,
         hooks: Sequence[Hook],

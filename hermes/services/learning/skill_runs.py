@@ -15,7 +15,7 @@ from loguru import logger
 
 from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.errors import ChangeKnownError, HermesError
-from hermes.domain.events import CallEnded, Event, Steered, TurnAnswered, TurnGaveUp
+from hermes.domain.events import CallEnded, Steered, TurnAnswered, TurnGaveUp
 from hermes.domain.skill.skill_effect import RunOutcome, SkillRun, encoded, runs_of, subject_of
 from hermes.domain.skill.skill_version import SkillOrigin
 from hermes.domain.turn.turn_failure import FailureKind
@@ -47,6 +47,8 @@ class EndedRun:
 
 
 class SkillRuns:
+    NOTED: Final = (CallEnded, Steered, TurnAnswered, TurnGaveUp)  # events for `note`
+
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock
@@ -69,8 +71,8 @@ class SkillRuns:
     async def runs(self, name: str) -> list[SkillRun]:
         return runs_of(await self._journal.fetch(lambda reader: reader.changes(subject_of(name))))
 
-    def note(self, event: Event) -> None:
-        """Follow the turns that loaded skills. Called for every event, so it is quick for others."""
+    def note(self, event: CallEnded | Steered | TurnAnswered | TurnGaveUp) -> None:
+        """Follow the turns that loaded skills. Called for every turn, so it is quick for others."""
         if not self._open:
             return
         match event:

@@ -17,7 +17,7 @@ from loguru import logger
 from hermes.domain.access.role import Role
 from hermes.domain.change import ChangeAuthor
 from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
-from hermes.domain.events import Event, TurnAnswered
+from hermes.domain.events import TurnAnswered
 from hermes.domain.ids import Seq, SessionId, TurnId
 from hermes.domain.memory.scope import MemoryScope, ScopeKind, resolved, scope_in
 from hermes.domain.profile.belief import Belief
@@ -84,6 +84,8 @@ def _text(content: object) -> str:
 
 
 class ProfileService:
+    NOTED: Final = (TurnAnswered,)  # events for `note`
+
     def __init__(
         self, *, sessions: Sessions, heads: Heads, model: PersonModel | None, settings: ProfileSettings
     ) -> None:
@@ -124,9 +126,9 @@ class ProfileService:
 
     # ------------------------------------------------------------ learning
 
-    def note(self, event: Event) -> None:
+    def note(self, event: TurnAnswered) -> None:
         """Remember a finished turn."""
-        if isinstance(event, TurnAnswered) and self._model is not None and self.settings.is_on:
+        if self._model is not None and self.settings.is_on:
             self._waiting[event.session] = None
             self._wake.set()
 

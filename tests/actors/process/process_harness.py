@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.actors.kernel.ref import ActorRef
@@ -215,13 +215,15 @@ class ProcessHarness:
         """A boot of the daemon."""
         self.board = ProcessRegistry()
         self.threads = HostThreads()
+        hub = EventHub()
+        hub.on(get_args(Event), self.published.append)
         ports = make_ports(
             self.journal,
             lambda: self.now,
             host=self.host,
             threads=self.threads,
             registry=self.board,
-            hub=EventHub(note=self.published.append),
+            hub=hub,
             ids=self._ids,
         )
         self.system = assemble(ports, make_settings(processes=self._settings))

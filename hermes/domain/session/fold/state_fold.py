@@ -51,7 +51,7 @@ from hermes.domain.session.fold import call_fold, turn_fold
 from hermes.domain.session.fold.call_fold import with_phase_of_calls
 from hermes.domain.session.state import Phase, Preferences, Session, instructions_hash
 from hermes.domain.source import Source
-from hermes.domain.values import replace
+from hermes.domain.values import amend, replace
 
 MAX_POSTED: Final = 10  # posts that wait for the next turn; older ones are only in the chat
 
@@ -79,8 +79,9 @@ def begin(session: SessionId, started: SessionStarted) -> Session:
 def evolve(session: Session, record: Record) -> Session:
     """Return the session after one more record."""
     after = with_phase_of_calls(_CHANGES[type(record)](session, record))
-    since = session.since if after.phase == session.phase else record.at
-    return replace(after, next_seq=Seq(session.next_seq + 1), since=since)
+    since = session.since if after.phase is session.phase else record.at
+    change = replace if after is session else amend  # a change returns the session itself or a copy of its own
+    return change(after, next_seq=Seq(session.next_seq + 1), since=since)
 
 
 def _suspended(session: Session, record: Suspended) -> Session:
