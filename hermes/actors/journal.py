@@ -179,6 +179,11 @@ class ActorJournal(Journal):
         size_bytes = _size_bytes(transaction)
         self._waiting += 1
         if self._backlog.add((transaction, then, size_bytes)):
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Notify the writer. It gets all transactions of a round of the event loop together, which saves commits."""
+        if not self._closing:
             self._writer.tell(Flush())
 
     def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
@@ -215,6 +220,7 @@ class ActorJournal(Journal):
     async def close(self) -> None:
         """Store and answer all waiting transactions, and end the threads. The engine stays open."""
         self._closing = True
+        self._writer.tell(Flush())  # of this round
         await asyncio.wrap_future(self._pool.submit(self._writer.stop))
         await asyncio.gather(*(asyncio.wrap_future(read) for read in tuple(self._reads)))
         self._pool.shutdown(wait=False)  # all reads have ended

@@ -119,6 +119,22 @@ async def test_everything_that_waits_goes_into_one_commit() -> None:
         assert len(engine.threads) == 1
 
 
+async def test_what_one_round_of_the_loop_adds_goes_into_one_commit() -> None:
+    engine = Engine()
+    async with journal_on(engine) as journal:
+        answers = [commit(journal, append("a", n)) for n in range(50)]
+        assert set(await asyncio.gather(*answers)) == {None}
+    assert engine.batches == [50]
+
+
+async def test_closing_in_the_round_of_a_commit_stores_it() -> None:
+    engine = Engine()
+    async with journal_on(engine) as journal:
+        answer = commit(journal, append("a", 0))
+    assert await answer is None
+    assert engine.batches == [1]
+
+
 async def test_a_batch_has_a_bound_in_number() -> None:
     engine = Engine()
     async with journal_on(engine, Backlog(batch_transactions=30)) as journal:
