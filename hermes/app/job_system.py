@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.actors.jobs.scheduler_actor import LookForJobs, SchedulerActor
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.config.time_zone import find_zone, zone_complaint
+from hermes.domain.child.child import Purpose
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
 from hermes.domain.job.occurrence import JobTerms
@@ -94,6 +95,7 @@ class JobSystem:
         self._child_sessions = child_sessions
         self._children = children
         self._is_open = False
+        self._next_due: float | None = None  # as the scheduler saw it last
         channels = ChannelDirectory(sessions=sessions, journal=journal, homes=homes, platforms=platforms, clock=clock)
         self.delivery = JobDelivery(
             sessions=sessions, homes=homes, channels=channels, journal=journal, clock=clock, new_marker=new_marker
@@ -130,6 +132,16 @@ class JobSystem:
         with suppress(ActorDeadError):  # restarting: it looks by itself
             self._children[SCHEDULER].tell(LookForJobs())
 
+    def _set_next_due(self, at: float | None) -> None:
+        self._next_due = at
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the status shows; nothing without jobs."""
+        running = sum(duty.purpose is Purpose.JOB for duty in self._child_sessions.duties)
+        if self._next_due is None and not running:
+            return {}
+        return {"jobs": {"next_due_at": self._next_due, "running": running}}
+
     def scheduler(self) -> Callable[..., ActorRef[Any]]:
         return partial(
             SchedulerActor.start,
@@ -140,4 +152,5 @@ class JobSystem:
             is_open=lambda: self._is_open and self.service.settings.enabled and not self._sessions.closed,
             start_runs=self._child_sessions.start,
             note=self.service.note,
+            coming=self._set_next_due,
         )

@@ -64,6 +64,7 @@ class DaemonOperations(Operations):
         processes: Processes,
         child_figures: Callable[[], ChildFigures],
         job_figures: Callable[[], Awaitable[JobFigures]],
+        job_facts: Callable[[], Mapping[str, Any]],
         clock: Clock,
         check_config: Callable[[], object],
         model_health: Callable[[], Mapping[str, Any]] = dict,
@@ -89,6 +90,7 @@ class DaemonOperations(Operations):
         self._processes = processes
         self._child_figures = child_figures
         self._job_figures = job_figures
+        self._job_facts = job_facts
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -237,6 +239,7 @@ class DaemonOperations(Operations):
             "sandbox": self._sandbox(),
             "search_index": self._index_progress(),
             **self._events(),
+            **self._job_facts(),
             **self._facts,
         }
 

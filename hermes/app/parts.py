@@ -270,6 +270,7 @@ def _operations(
         processes=system.processes,
         child_figures=system.child_sessions.figures,
         job_figures=system.jobs.service.figures,
+        job_facts=system.jobs.facts,
         clock=system.ports.clock,
         check_config=partial(preflight, base.home, base.environ),
         sandbox=sandbox.status,

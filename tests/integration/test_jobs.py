@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.daemon_process import DaemonProcess
 from tests.support.model_server import Reply
-from tests.support.scripted_model import ScriptedModel, answered
+from tests.support.scripted_model import ScriptedModel, answered, calling
 from tests.support.telegram_server import TOKEN, TelegramServer
 from tests.support.waiting import eventually
 
@@ -70,6 +70,7 @@ def test_a_job_runs_once_keeps_its_output_and_appears_everywhere(model: Scripted
         assert (listed["id"], listed["state"], listed["last_state"]) == (job["id"], "ended", "done")
         why = daemon.hermes("why", run["session_id"]).stdout
         assert "child session" in why
+        assert f"hermes cron history {job['id']}" in why
         trace = daemon.hermes("trace", run["session_id"]).stdout
         assert "Backup is fine." in trace or "answer" in trace.lower()
         metrics = daemon.request("GET", "/metrics").body.decode()
@@ -83,6 +84,7 @@ def test_commands_change_a_job_and_refuse_nonsense(model: ScriptedModel) -> None
     with DaemonProcess(config=model.config) as daemon:
         job = cron(daemon, "create", "0 8 * * 1-5", "say hello", "--timezone", "Europe/Berlin")
         assert job["next_run_at"] is not None
+        eventually(lambda: "the next one is due in" in daemon.hermes("status").stdout)
         assert cron(daemon, "pause", job["id"])["next_run_at"] is None
         assert cron(daemon, "resume", job["id"][:6])["next_run_at"] == job["next_run_at"]
         changed = cron(daemon, "edit", "say hello", "--schedule", "every 2h", "--name", "often")
@@ -143,6 +145,33 @@ def test_a_person_makes_a_job_by_chat_and_gets_its_report_there(model: ScriptedM
             server.until(lambda: any("only the owner and admins" in text for text in server.replies(ANN)))
             [job] = cron(daemon, "list")["jobs"]
             assert (job["created_by"], job["deliver"]) == (f"telegram:{ANN}", ["origin"])
+
+
+def test_a_run_may_ask_in_the_chat_of_its_job_and_is_denied_otherwise(model: ScriptedModel) -> None:
+    def wants_the_home(body: dict[str, Any]) -> Reply | None:
+        if body["messages"][-1]["role"] == "user" and "The job:" in str(body["messages"][-1]["content"]):
+            return calling(10, ("terminal", {"command": "rm -rf ~/nothing-there-17"}))
+        return None
+
+    model.on_request = wants_the_home
+    with TelegramServer() as server:
+        config = f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", admins: ["{BOSS}"]}}\n'
+        with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
+            server.say(BOSS, BOSS, "/sethome")
+            server.until(lambda: len(server.replies(BOSS)) == 1)
+            denied = cron(daemon, "create", "1s", "Clean up.")
+            [run] = ended(daemon, denied["id"])
+            assert "nobody" in run["output"].lower()
+            asking = cron(daemon, "create", "1s", "Clean up.", "--approvals", "ask")
+            server.until(lambda: any("nothing-there-17" in text for text in server.replies(BOSS)))
+            assert runs(daemon, asking["id"])[0]["ended_at"] is None
+            daemon.kill()
+            daemon.start()
+            question = next(each for each in server.history(BOSS) if "nothing-there-17" in each.text)
+            server.press(BOSS, question.id, "once", BOSS)
+            [run] = ended(daemon, asking["id"])
+            assert run["state"] == "done"
+            assert "nobody" not in run["output"].lower()
 
 
 def put_script(daemon: DaemonProcess, text: str, name: str = "check.sh") -> None:

@@ -83,6 +83,7 @@ class SchedulerActor(LoopActor):
         is_open: Callable[[], bool],
         start_runs: Callable[[Sequence[ChildDuty]], None],
         note: Callable[[JobRunState], None] = lambda _: None,
+        coming: Callable[[float | None], None] = lambda _: None,
     ) -> None:
         super().__init__()
         self._journal = journal
@@ -92,6 +93,7 @@ class SchedulerActor(LoopActor):
         self._is_open = is_open  # False: nothing is started, the daemon is not ready or stops
         self._start_runs = start_runs
         self._note = note
+        self._coming = coming  # told the time of the next due job
         self._timer = 0  # number of the timer that counts
         self._storing: set[str] = set()  # jobs with a decision on its way to disk
         self._reading = self._again = False
@@ -146,6 +148,7 @@ class SchedulerActor(LoopActor):
 
     def _on_found(self, found: _Found) -> None:
         self._reading = False
+        self._coming(found.next_due)
         now = self._clock()
         if not found.jobs:
             self._wait(LOOK_S if found.next_due is None else found.next_due - now)

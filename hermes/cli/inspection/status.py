@@ -85,6 +85,7 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
         *([("waiting", _waiting(waiting))] if waiting else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
+        *([("jobs", _jobs(jobs, time.time()))] if (jobs := info.get("jobs")) else []),
         *([("hooks", _hooks(hooks))] if (hooks := info.get("hooks")) else []),
         *(("plugin", f"{name} is not used: {problem}") for name, problem in (info.get("plugins") or {}).items()),
         *(("webhook", f"{name}: {problem}") for name, problem in (info.get("webhooks") or {}).items()),
@@ -92,6 +93,12 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
             [("resume", str(info["resume"]))] if "resume" in info else []
         ),  # a boot loop: sessions are not resumed automatically
     ]
+
+
+def _jobs(jobs: Mapping[str, Any], now: float) -> str:
+    due = jobs["next_due_at"]
+    coming = "none is due" if due is None else f"the next one is due in {duration(max(0.0, due - now))}"
+    return f"{coming}, {count(jobs['running'], 'run')} in progress"
 
 
 def _hooks(hooks: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from hermes.domain.access.question import Question, open_question, waits_for
 from hermes.domain.cause.cause import StopCause
 from hermes.domain.cause.legacy_reason import stop_cause
 from hermes.domain.cause.reason import with_person
+from hermes.domain.child.child import Purpose
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import who_wants
 from hermes.domain.turn.tool_call import Call, CallState, JudgeVerdict
@@ -64,7 +65,11 @@ def _places(session: Session) -> list[str]:
         cause = f" after turn {assignment.turn}" if assignment.turn else ""
         tools = ", ".join(assignment.tools) or "none"
         lines.append(f"It is a child session of {assignment.parent or 'the daemon'} ({assignment.purpose}){cause}.")
-        alone = "It asks its parent's person for approvals." if assignment.asks else "It works alone and asks nobody."
+        if assignment.purpose is Purpose.JOB:
+            job = assignment.key.split(":")[1]
+            lines.append(f"It is a run of the scheduled job {job}: `hermes cron history {job}` shows its runs.")
+        asked = "the person of its job" if assignment.parent is None else "its parent's person"
+        alone = f"It asks {asked} for approvals." if assignment.asks else "It works alone and asks nobody."
         lines.append(f"{alone} Its tools: {tools}.")
     if session.children:
         links = ", ".join(f"{link.session} ({link.purpose})" for link in session.children)
