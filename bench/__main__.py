@@ -24,6 +24,7 @@ from bench.page import budget_table, figure_table, put
 PARTS = (
     "turns", "load", "crowd", "history", "memory", "daemon", "startup", "soak", "actors", "sessions", "storage",
     "resets", "jobs", "processes", "proxy", "sandbox", "approvals", "clients", "chats", "terminal",
+    "learning",
 )  # fmt: skip
 _RESULTS = Path(__file__).with_name("results.json")
 _WHEN = "{at}, {cpus} cores, load {load_before} before and up to {load_highest} meanwhile, Python {python}, {system}."
