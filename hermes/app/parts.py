@@ -127,7 +127,9 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         recent=system.sessions.recent,
         heads=system.sessions.heads,
     )
-    profile = make_profile(config, system=system, side=lambda: agent.side, model=lambda: agent.profile_model)
+    profile = make_profile(
+        config, base.environ, system=system, side=lambda: agent.side, model=lambda: agent.profile_model
+    )
     hub.on(profile.NOTED, profile.note)
     agent = await make_agent(
         config,

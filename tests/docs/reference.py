@@ -29,6 +29,7 @@ OTHER_VARIABLES: dict[str, str] = {
     "HERMES_HOME": "directory with all files of Hermes; empty: the platform's data and configuration directories",
     "HERMES_API_KEY": "key of the API; overrides `api.key`",
     "TELEGRAM_BOT_TOKEN": "token of the Telegram bot; `telegram.token_file` overrides it",
+    "HONCHO_API_KEY": "key of Honcho, if `profile.provider` is `honcho`",
     "SLACK_BOT_TOKEN": "bot tokens of the Slack app, one for each workspace, separated by commas",
     "SLACK_APP_TOKEN": "app-level token of the Slack app, for Socket Mode",
     "SLACK_SIGNING_SECRET": "signing secret of the Slack app, for HTTP",

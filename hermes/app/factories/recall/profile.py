@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
 from hermes.app.actor_system import ActorSystem
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
-from hermes.domain.errors import HermesError
+from hermes.domain.errors import ConfigError, HermesError
 from hermes.services.profile.profile_service import ProfileService, ProfileSettings
+from hermes.system.extra import install_line
 from hermes.system.random_id import new_marker
 
 if TYPE_CHECKING:
     from hermes.domain.session.jobs import ModelJob
     from hermes.ports.profile import PersonModel
     from hermes.services.side_completion import SideCompletion
+
+
+WITHIN_S: Final = 5.0  # to read beliefs for a prompt
 
 
 def profile_settings(config: Config) -> ProfileSettings:
@@ -32,13 +38,14 @@ def profile_settings(config: Config) -> ProfileSettings:
 
 def make_profile(
     config: Config,
+    environ: Mapping[str, str],
     *,
     system: ActorSystem,
     side: Callable[[], SideCompletion],
     model: Callable[[], str],
 ) -> ProfileService:
     """Return the service. `side` and `model` are called later, when the agent is there."""
-    person_model = _person_model(config, system=system, side=side, model=model)
+    person_model = _person_model(config, environ, system=system, side=side, model=model)
     return ProfileService(
         sessions=system.sessions,
         heads=system.sessions.heads,
@@ -49,6 +56,7 @@ def make_profile(
 
 def _person_model(
     config: Config,
+    environ: Mapping[str, str],
     *,
     system: ActorSystem,
     side: Callable[[], SideCompletion],
@@ -60,6 +68,16 @@ def _person_model(
 
         conclude = Dialectic(side=side, model=model, new_turn_id=system.ports.ids.turn, marker=new_marker)
         return BuiltInPersonModel(journal=system.ports.journal, clock=system.ports.clock, conclude=conclude)
+    if config.profile.provider == "honcho":
+        if find_spec("honcho") is None:
+            raise ConfigError(f"profile.provider is honcho, and the extra is missing: {install_line('honcho')}")
+        from hermes.services.profile.honcho_model import HonchoPersonModel  # noqa: PLC0415 - off by default
+
+        return HonchoPersonModel(
+            api_key=environ.get("HONCHO_API_KEY", "").strip(),
+            base_url=config.profile.honcho_url,
+            workspace=config.profile.honcho_workspace,
+        )
     return None
 
 
@@ -73,9 +91,11 @@ def believed(profile: ProfileService) -> Callable[[ModelJob], Awaitable[str]]:
         from hermes.services.profile.profile_block import profile_block  # noqa: PLC0415 - off by default
 
         try:
-            return profile_block(await profile.beliefs(scope), profile.settings.prompt_chars)
-        except HermesError as error:
-            logger.warning("session {}: its prompt has no beliefs about the person: {}", job.session, error)
+            async with asyncio.timeout(WITHIN_S):
+                return profile_block(await profile.beliefs(scope), profile.settings.prompt_chars)
+        except (HermesError, TimeoutError) as error:
+            reason = str(error) or "it took too long"
+            logger.warning("session {}: its prompt has no beliefs about the person: {}", job.session, reason)
             return ""
 
     return section
