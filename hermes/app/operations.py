@@ -29,7 +29,7 @@ from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session.state import Phase
 from hermes.ports.given import Clock
-from hermes.ports.metrics import ChildFigures, DaemonFigures, JobFigures, LiveSample
+from hermes.ports.metrics import ChildFigures, DaemonFigures, EventFigures, JobFigures, LiveSample
 from hermes.ports.operations import Operations
 from hermes.ports.processes import Processes
 from hermes.ports.storage import Engine, Transaction
@@ -70,8 +70,10 @@ class DaemonOperations(Operations):
         model_health: Callable[[], Mapping[str, Any]] = dict,
         sandbox: Callable[[], Mapping[str, Any]] = dict,
         events: Callable[[], Mapping[str, Any]] = dict,
+        event_figures: Callable[[], EventFigures] = EventFigures,
     ) -> None:
         self._events = events
+        self._event_figures = event_figures
         self._sandbox = sandbox
         self._check_config = check_config  # blocks; raises ConfigError
         self._engine = engine
@@ -209,6 +211,7 @@ class DaemonOperations(Operations):
             ready=not self._not_ready,
             version=__version__,
             children=self._child_figures(),
+            events=self._event_figures(),
             jobs=await self._job_figures(),
             now=self._clock(),
         )

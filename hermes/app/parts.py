@@ -277,6 +277,7 @@ def _operations(
         check_config=partial(preflight, base.home, base.environ),
         sandbox=sandbox.status,
         events=events.status,
+        event_figures=events.figures,
     )
 
 

@@ -52,6 +52,15 @@ class ChildFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventFigures:
+    """Hooks by outcome, and events of webhooks by route and outcome, since the start of the daemon."""
+
+    hooks: Mapping[str, int] = field(default_factory=dict)
+    hooks_waiting: int = 0
+    webhooks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobFigures:
     """Scheduled jobs. The last field counts since the start of the daemon."""
 
@@ -84,6 +93,7 @@ class DaemonFigures:
     ready: bool
     version: str
     children: ChildFigures = ChildFigures()
+    events: EventFigures = EventFigures()
     jobs: JobFigures = JobFigures()
     now: float = 0.0  # wall clock
 

@@ -471,6 +471,8 @@ class FakeOperations:
             ready=True,
             version="0",
             children=ChildFigures(working=1, ended={(Purpose.REVIEW, ChildEnd.DONE): 2}),
+            jobs=JobFigures(ended={"done": 1}),
+            events=EventFigures(hooks={"run": 3}, webhooks={("triage", "accepted"): 1}),
         )
 
     async def live(self, query: LiveQuery) -> LiveSample:

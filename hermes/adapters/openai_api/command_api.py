@@ -39,7 +39,8 @@ class CommandApi:
         ]
 
     async def listed(self, request: web.Request) -> web.Response:
-        return json_response({"commands": menu(self._service.source(request).standing)})
+        role = self._service.source(request).standing
+        return json_response({"commands": menu(role, self._service.commands.added(role))})
 
     async def run_anywhere(self, request: web.Request) -> web.Response:
         """Run a command without a session: one that needs none, or that starts one."""

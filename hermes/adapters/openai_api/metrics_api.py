@@ -73,6 +73,20 @@ def _turns(figures: DaemonFigures) -> Iterator[Metric]:
     yield cost
 
 
+def _events(figures: DaemonFigures) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+
+    hooks = CounterMetricFamily("hermes_hooks", "Hooks that ran, failed or were dropped", labels=["outcome"])
+    for outcome, number in sorted(figures.events.hooks.items()):
+        hooks.add_metric([outcome], number)
+    yield hooks
+    yield GaugeMetricFamily("hermes_hooks_waiting", "Events that wait for a hook", figures.events.hooks_waiting)
+    webhooks = CounterMetricFamily("hermes_webhooks", "Events of webhooks", labels=["route", "outcome"])
+    for (route, outcome), number in sorted(figures.events.webhooks.items()):
+        webhooks.add_metric([route, outcome], number)
+    yield webhooks
+
+
 def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
     from prometheus_client.core import (  # noqa: PLC0415
         CounterMetricFamily,
@@ -109,6 +123,7 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
     for (purpose, end), number in sorted(figures.children.ended.items()):
         children.add_metric([purpose, end], number)
     yield children
+    yield from _events(figures)
     yield GaugeMetricFamily("hermes_jobs", "Scheduled jobs in the store", figures.jobs.stored)
     late = 0.0 if figures.jobs.next_due is None else max(figures.now - figures.jobs.next_due, 0.0)
     yield GaugeMetricFamily("hermes_job_delay_seconds", "Time since which a job is due and was not taken", late)

@@ -425,8 +425,11 @@ def completions(prefix: str) -> list[str]:
     return [f"{begun} {choice}" for choice in choices if choice.startswith(argument)]
 
 
-def menu(role: Role = Role.OWNER) -> list[dict[str, str | list[str]]]:
-    """Return the commands of a role as data, for bot menus, native slash commands and completion."""
+def menu(role: Role = Role.OWNER, added: Sequence[SlashCommand] = ()) -> list[dict[str, str | list[str]]]:
+    """Return the commands of a role as data, for bot menus, native slash commands and completion.
+
+    `added`: commands of the owner and of plugins.
+    """
     return [
         {
             "name": command.name,
@@ -436,6 +439,6 @@ def menu(role: Role = Role.OWNER) -> list[dict[str, str | list[str]]]:
             "group": command.group.value,
             "choices": list(command.choices),
         }
-        for command in COMMANDS
+        for command in (*COMMANDS, *added)
         if role.includes(command.needs)
     ]

@@ -137,6 +137,10 @@ class CommandService:
     def personalities(self) -> Sequence[str]:
         return self._services.personalities()
 
+    def added(self, role: Role) -> list[SlashCommand]:
+        """Return the commands of the owner and of plugins that this role may use."""
+        return [] if self._user_commands is None else self._user_commands.listed(role)
+
     def says(self, parsed: Parsed | Unknown, role: Role) -> bool:
         """Return whether a command submits a message, which its session takes once. Others run at most once."""
         parsed = self.resolved(parsed, role)

@@ -16,9 +16,9 @@ from hermes.domain.events import TurnAnswered, TurnOutcome
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage
 from hermes.domain.session.builder import encode
 from hermes.domain.values import dataclass
+from hermes.ports.channels import Channels
 from hermes.ports.children import ChildGroup, ChildPlan, ChildPurpose
 from hermes.ports.given import Clock
-from hermes.services.events.channels import ChannelDirectory
 
 SILENT: Final = "[SILENT]"
 _GROUP: Final = ChildGroup(name="events", at_once=4)
@@ -48,7 +48,7 @@ def decode_run(text: str) -> EventRun:
 
 
 class EventRunPurpose(ChildPurpose):
-    def __init__(self, purpose: Purpose, *, channels: ChannelDirectory, clock: Clock, epoch: int) -> None:
+    def __init__(self, purpose: Purpose, *, channels: Channels, clock: Clock, epoch: int) -> None:
         self._purpose = purpose
         self._channels = channels
         self._clock = clock
@@ -86,7 +86,8 @@ class EventRunPurpose(ChildPurpose):
             try:
                 found += await self._channels.places((target,))
             except BadInputError as error:
-                logger.error("session {}: its report is not sent to {}: {}", duty.child, target, error)
+                level = "INFO" if error.code == "no_home" else "ERROR"  # a new daemon has no home channel yet
+                logger.log(level, "session {}: its report is not sent to {}: {}", duty.child, target, error)
         return tuple(
             OutboxMessage(
                 id=f"{duty.fact}:{place.platform}:{place.chat}:{place.thread}",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.domain.values import dataclass
+from hermes.ports.metrics import EventFigures
 from hermes.services.events.boot_task import BootTask
 from hermes.services.events.channels import ChannelDirectory
 from hermes.services.events.hooks import HookService
@@ -21,6 +22,14 @@ class EventServices:
     quick: UserCommands  # of the configuration and of plugins
     boot: BootTask
     plugins: Sequence[Mapping[str, Any]] = ()  # those that were loaded, and their problems
+
+    def figures(self) -> EventFigures:
+        hooks = self.hooks.status()
+        return EventFigures(
+            hooks={name: hooks[name] for name in ("run", "failed", "dropped")} if hooks else {},
+            hooks_waiting=hooks.get("waiting", 0),
+            webhooks={(route, outcome.value): number for (route, outcome), number in self.webhooks.counts.items()},
+        )
 
     def status(self) -> dict[str, Any]:
         """Return what the status shows: hooks, and webhooks that refuse their requests."""
