@@ -23,6 +23,7 @@ from hermes.domain.events import (
     TurnOutcome,
 )
 from hermes.domain.ids import InboundKey, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.job.job import JobRunState
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.process.process import Chunk
@@ -44,6 +45,8 @@ from hermes.ports.metrics import (
     ChildFigures,
     DaemonFigures,
     Distribution,
+    EventFigures,
+    JobFigures,
     LiveSample,
     TurnFigures,
 )
@@ -471,7 +474,7 @@ class FakeOperations:
             ready=True,
             version="0",
             children=ChildFigures(working=1, ended={(Purpose.REVIEW, ChildEnd.DONE): 2}),
-            jobs=JobFigures(ended={"done": 1}),
+            jobs=JobFigures(ended={JobRunState.DONE: 1}),
             events=EventFigures(hooks={"run": 3}, webhooks={("triage", "accepted"): 1}),
         )
 
