@@ -152,7 +152,8 @@ def _default_command() -> list[str]:
     with suppress(OSError, ValueError):  # stdin is closed
         mode = os.fstat(sys.stdin.fileno()).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISREG(mode):
-            return ["chat", "-z", "-"]
+            asked = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+            return ["chat", f"--oneshot={asked}"] if asked else []
     return []
 
 

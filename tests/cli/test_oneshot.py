@@ -195,3 +195,13 @@ def test_waiting_behind_another_turn_is_explained(admin: FakeAdmin, hermes: Herm
     done = hermes("chat", "-r", "s1", "-z", "?")
     assert (done.returncode, done.stdout) == (0, "At last.\n")
     assert re.match(hint, done.stderr)
+
+
+def test_piped_input_alone_is_a_question_and_none_is_help(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[EVENTS] = Stream(parts=[delta("four"), completed("four")])
+    for asked in ("two plus two?\n", "-5 plus 9?\n"):
+        assert hermes(input=asked).stdout == "four\n"
+        sent = [each.body for each in admin.asked if each.path == "/v1/runs"]
+        assert sent[-1]["input"] == asked.strip()
+    assert hermes(input="\n").stdout.startswith("usage: hermes")
+    assert hermes("chat", "-z", input="two plus two?").stdout == "four\n"
