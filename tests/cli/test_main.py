@@ -22,12 +22,11 @@ from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
     "daemon", "status", "doctor", "chat", "ps", "top", "sessions", "show", "why", "context", "search", "tail",
-    "trace", "approve", "deny",
-    "answer", "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete",
-    "reload", "dashboard", "logs", "outbox", "dead-letters", "send", "webhooks", "hooks", "channels", "plugins",
-    "pairing", "setup", "export", "import",
-    "backup", "restore", "service", "storage", "slack", "config", "tools", "model", "trust", "skills",
-    "memory", "profile", "completion",
+    "trace", "approve", "deny", "answer", "grants", "keys", "cron", "log", "kill", "stop", "restart", "end",
+    "suspend", "resume", "compress", "delete", "reload", "dashboard", "logs", "outbox", "dead-letters", "send",
+    "webhooks", "hooks", "channels", "plugins", "pairing", "setup", "export", "import", "backup", "restore",
+    "service", "storage", "slack", "config", "tools", "model", "trust", "skills", "memory", "profile",
+    "completion",
 ]  # fmt: skip
 
 
