@@ -86,6 +86,10 @@ _SURFACES: Mapping[str, str] = {
         "You work in the background, after a conversation, and no person reads what you write. Do not ask questions: "
         "decide, do it, and end with one short sentence."
     ),
+    Purpose.CONSOLIDATION: (
+        "You work in the background, and no person reads what you write. Do not ask questions: decide, do it, and "
+        "end with one short sentence."
+    ),
     Purpose.DELEGATE: (
         "You are a subagent: another agent gave you one task and reads only your last answer. Nobody answers "
         "questions. Do the task with your tools, then answer with what you found or did, what failed, and the exact "

@@ -63,6 +63,7 @@ class DaemonOperations(Operations):
         loop_lag: LoopLag,
         processes: Processes,
         child_figures: Callable[[], ChildFigures],
+        learned: Callable[[], Mapping[tuple[str, str], int]] = dict,
         job_figures: Callable[[], Awaitable[JobFigures]],
         job_facts: Callable[[], Mapping[str, Any]],
         clock: Clock,
@@ -91,6 +92,7 @@ class DaemonOperations(Operations):
         self._loop_lag = loop_lag
         self._processes = processes
         self._child_figures = child_figures
+        self._learned = learned
         self._job_figures = job_figures
         self._job_facts = job_facts
         self._clock = clock
@@ -212,6 +214,7 @@ class DaemonOperations(Operations):
             version=__version__,
             children=self._child_figures(),
             events=self._event_figures(),
+            learned=self._learned(),
             jobs=await self._job_figures(),
             now=self._clock(),
         )

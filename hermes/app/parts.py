@@ -168,6 +168,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         turn_meter=turn_meter,
         loop_lag=loop_lag,
         events=events,
+        skills=skills,
     )
     return DaemonParts(
         system=system,
@@ -254,8 +255,10 @@ def _operations(
     turn_meter: TurnMeter,
     loop_lag: LoopLag,
     events: EventServices,
+    skills: SkillService,
 ) -> DaemonOperations:
     return DaemonOperations(
+        learned=partial(_learned, agent, skills),
         engine=base.engine,
         journal=base.journal,
         children=system.children,
@@ -318,6 +321,13 @@ def _commands(
         told=events.hooks.note_command if events.hooks.hooks else None,
         scheduled=system.jobs.service,
     )
+
+
+def _learned(agent: AgentParts, skills: SkillService) -> dict[tuple[str, str], int]:
+    """Return how often memory and skills were changed, and by whom."""
+    counts = {"memory": agent.memories.counts, "skill": skills.editor.counts}
+    found = {(kind, str(by)): number for kind, each in counts.items() for by, number in each.items()}
+    return {**found, ("skill", "rollback"): skills.rollbacks} if skills.rollbacks else found
 
 
 def _sizes(**request: Any) -> tuple[PartSize, ...]:

@@ -240,6 +240,7 @@ class SkillsConfig:
     trusted_sources: tuple[str, ...] = setting(())
     rollback: bool = setting(True)
     curator: bool = setting(True)
+    consolidate: bool = setting(False)
     stale_days: float = setting(30.0, least=0.01, most=36_500)
     archive_days: float = setting(90.0, least=0.01, most=36_500)
 

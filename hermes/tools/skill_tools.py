@@ -31,6 +31,7 @@ ToolsOf = Callable[[str, Role], Collection[str]]  # names of tools and toolsets 
 
 
 _CREATE: Final = ChangeAction.CREATE
+_UPKEEP: Final = (Purpose.REVIEW, Purpose.CONSOLIDATION)  # they read skills without using them
 
 
 def skill_tools(library: SkillLibrary, writer: SkillWriter, tools_of: ToolsOf) -> tuple[Tool, ...]:
@@ -60,7 +61,7 @@ def skill_tools(library: SkillLibrary, writer: SkillWriter, tools_of: ToolsOf) -
         tools = tools_of(context.platform, context.role)
         try:
             loaded, text = await asyncio.to_thread(_viewed, library, context, tools, name, path)
-            if not path and context.purpose is not Purpose.REVIEW:
+            if not path and context.purpose not in _UPKEEP:
                 await writer.note_loaded(loaded.stored.name, loaded.digest, _origin(context))
         except (HermesError, OSError) as error:
             raise ToolError(f"{name[:80]}: {error}") from error
@@ -126,7 +127,7 @@ async def _managed(writer: SkillWriter, context: ToolContext, wish: SkillWish) -
 
 def _origin(context: ToolContext) -> SkillOrigin:
     return SkillOrigin(
-        author=ChangeAuthor.REVIEW if context.purpose is Purpose.REVIEW else ChangeAuthor.AGENT,
+        author=ChangeAuthor.REVIEW if context.purpose in _UPKEEP else ChangeAuthor.AGENT,
         operation=f"{context.turn}:{context.call}",
         by=context.by,
         session=context.session,

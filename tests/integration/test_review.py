@@ -85,6 +85,8 @@ def test_review_saves_what_lasts_after_every_second_message(model: ScriptedModel
         assert "- Likes short answers." in model.requests[-1]["messages"][0]["content"]
         [child] = children(daemon)
         assert child["child"]["parent"] == "s"
+        metrics = daemon.request("GET", "/metrics").body.decode()
+        assert 'hermes_learning_changes_total{by="review",kind="memory"} 1.0' in metrics
         [change] = changes(daemon)
         assert (change["author"], change["session"]) == ("review", child["id"])
 
@@ -156,6 +158,36 @@ def test_change_by_a_review_waits_for_approval_where_the_person_wants_that(model
         assert daemon.hermes("memory", "approve", str(proposal["number"])).returncode == 0
         assert person_notes(daemon) == "Likes short answers.\n"
         assert changes(daemon)[0]["author"] == "review"
+
+
+def test_consolidation_merges_skills_of_the_agent_and_leaves_pinned_ones(model: ScriptedModel) -> None:
+    def text(name: str, body: str) -> str:
+        return f"---\nname: {name}\ndescription: Deploys the site to the staging host.\n---\n\n{body}\n"
+
+    Reviewer(
+        model,
+        ("skill_view", {"name": "deploy-one"}),
+        ("skill_view", {"name": "deploy-two"}),
+        ("skill_manage", {"action": "edit", "name": "deploy-one", "content": text("deploy-one", "Both.")}),
+        ("skill_manage", {"action": "delete", "name": "deploy-two"}),
+    )
+    with daemon_of(model) as daemon:
+        skills = daemon.home / "skills"
+        for name in ("deploy-one", "deploy-two", "deploy-three"):
+            wish = {"action": "create", "name": name, "content": text(name, f"From {name}.")}
+            daemon.ask(f"call skill_manage {json.dumps(wish)}", session="s")
+        daemon.admin.post("/skills/pin", {"name": "deploy-three"})
+        started = daemon.admin.post("/skills/consolidate", {})
+        assert started["skills"] == ["deploy-one", "deploy-two"]
+        eventually(lambda: not (skills / "deploy-two").exists())
+        assert (skills / "deploy-one" / "SKILL.md").read_text(encoding="utf-8") == text("deploy-one", "Both.")
+        assert (skills / "deploy-three").exists()
+        eventually(lambda: [each["phase"] for each in children(daemon)] == ["ended"])
+        made = daemon.admin.post("/skills/log", {"name": "deploy-one"})["changes"]
+        assert (made[0]["author"], made[0]["session"]) == ("review", started["session"])
+        assert daemon.admin.post("/skills/consolidate", {}) == {"skills": [], "session": ""}
+        assert daemon.admin.post("/skills/revert", {"name": "deploy-two"})["number"]
+        assert (skills / "deploy-two").exists()
 
 
 STEPS = (

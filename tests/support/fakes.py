@@ -476,6 +476,7 @@ class FakeOperations:
             children=ChildFigures(working=1, ended={(Purpose.REVIEW, ChildEnd.DONE): 2}),
             jobs=JobFigures(ended={JobRunState.DONE: 1}),
             events=EventFigures(hooks={"run": 3}, webhooks={("triage", "accepted"): 1}),
+            learned={("memory", "agent"): 1},
         )
 
     async def live(self, query: LiveQuery) -> LiveSample:

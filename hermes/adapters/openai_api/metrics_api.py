@@ -124,6 +124,10 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
         children.add_metric([purpose, end], number)
     yield children
     yield from _events(figures)
+    learned = CounterMetricFamily("hermes_learning_changes", "Changes of memory and skills", labels=["kind", "by"])
+    for (kind, by), number in sorted(figures.learned.items()):
+        learned.add_metric([kind, by], number)
+    yield learned
     yield GaugeMetricFamily("hermes_jobs", "Scheduled jobs in the store", figures.jobs.stored)
     late = 0.0 if figures.jobs.next_due is None else max(figures.now - figures.jobs.next_due, 0.0)
     yield GaugeMetricFamily("hermes_job_delay_seconds", "Time since which a job is due and was not taken", late)

@@ -122,6 +122,7 @@ def review_settings(config: Config) -> ReviewSettings:
         max_tokens=memory.review_max_tokens,
         max_usd=memory.review_max_usd,
         notify=memory.memory_notifications,
+        off=review_model(config) is None,
     )
 
 

@@ -38,4 +38,5 @@ def skill_settings(config: Config) -> SkillSettings:
         write_approval=skills.write_approval,
         rollback=skills.rollback,
         curation=terms if skills.curator else None,
+        consolidate=skills.consolidate,
     )

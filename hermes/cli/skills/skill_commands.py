@@ -37,6 +37,12 @@ def add_commands(commands: Commands) -> None:
     stats = actions.add("stats", _asking("stats"), "Show what each version of a skill achieved.", json=True)
     stats.add_argument("name", nargs="?", default="", metavar="NAME", help="one skill (default: all)")
     actions.add("report", _asking("report"), "Show stale skills and skills that overlap.", json=True)
+    actions.add(
+        "consolidate",
+        _asking("consolidate"),
+        "Let a model merge skills of the agent that overlap. Every version stays. Needs a running daemon.",
+        json=True,
+    )
     _named(actions, "log", "Show the history of a skill.")
     for verb, about, default in (
         ("diff", "Show what a change did to a skill.", 0),

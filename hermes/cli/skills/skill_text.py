@@ -90,6 +90,14 @@ def _reported(answer: Mapping[str, Any]) -> Iterator[str]:
         yield "No skill is stale, and none overlap."
 
 
+def _consolidated(answer: Mapping[str, Any]) -> Iterator[str]:
+    if not answer["skills"]:
+        yield "No skills of the agent overlap."
+    else:
+        names = ", ".join(answer["skills"])
+        yield f"{names} overlap. Session {answer['session']} looks after them in the background."
+
+
 def _done(answer: Mapping[str, Any]) -> Iterator[str]:
     if "enabled" in answer:
         yield f"{answer['name']} is {'enabled' if answer['enabled'] else 'disabled'}."
@@ -107,4 +115,5 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "log": _log,
     "diff": _diff,
     "report": _reported,
+    "consolidate": _consolidated,
 }

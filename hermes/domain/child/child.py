@@ -31,6 +31,7 @@ class Purpose(StrEnum):
     WEBHOOK = "webhook"  # answers an event from another program
     BOOT = "boot"  # does what BOOT.md says, once at each start
     JOB = "job"  # a run of a scheduled job
+    CONSOLIDATION = "consolidation"  # merges skills that overlap
 
 
 class ChildEnd(StrEnum):

@@ -62,6 +62,7 @@ class ReviewSettings:
     max_tokens: int = 100_000
     max_usd: float = 0.0
     notify: bool = True
+    off: bool = False  # no model is named for it
 
 
 class ReviewPurpose(ChildPurpose):

@@ -33,6 +33,7 @@ class SkillVerb(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"
     REPORT = "report"
+    CONSOLIDATE = "consolidate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ async def perform(service: SkillService, asked: SkillRequest) -> dict[str, Any]:
             return await do.files(name)
         case SkillVerb.REPORT:
             return await service.report()
+        case SkillVerb.CONSOLIDATE:
+            return await service.consolidate()
         case SkillVerb.INSTALL:
             return await _install(service, asked)
     return await _change(service, asked)

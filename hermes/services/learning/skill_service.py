@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,16 @@ from loguru import logger
 from hermes.domain.change import Change, ChangeAction, ChangeAuthor
 from hermes.domain.errors import HermesError
 from hermes.domain.ids import SessionId
-from hermes.domain.skill.curation import DAY_S, CurationTerms, age_of, is_archived_now, is_stale, overlaps
-from hermes.domain.skill.skill import UnknownSkillError
+from hermes.domain.skill.curation import (
+    DAY_S,
+    CurationTerms,
+    age_of,
+    is_archived_now,
+    is_by_agent,
+    is_stale,
+    overlaps,
+)
+from hermes.domain.skill.skill import SkillError, UnknownSkillError
 from hermes.domain.skill.skill_effect import effect_of, is_worse
 from hermes.domain.skill.skill_version import SkillOrigin, before, current, version_in
 from hermes.domain.values import dataclass
@@ -31,6 +40,10 @@ if TYPE_CHECKING:
     from hermes.skills.skill_store import SkillStore
 
 _CURATE_EVERY_S: Final = DAY_S
+_MAX_PAIRS: Final = 5  # of overlapping skills in one consolidation
+
+
+Consolidator = Callable[[str, Sequence[str], float], Awaitable[str]]  # key, names of skills, time; the child's id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +53,7 @@ class SkillSettings:
     trusted_sources: tuple[str, ...] = ()
     rollback: bool = True
     curation: CurationTerms | None = CurationTerms()  # None: the curator is off
+    consolidate: bool = False  # the curator also lets a model merge skills that overlap
 
 
 class SkillService:
@@ -67,6 +81,7 @@ class SkillService:
         self.operations = SkillOperations(self.library, self.history, self.editor, self.runs)
         self.rollbacks = 0
         self._tell = tell
+        self.consolidator: Consolidator | None = None  # starts a child session; None: nothing here can
 
     def library(self) -> SkillLibrary:
         """Return the library. Imports it: call this in a thread."""
@@ -132,6 +147,8 @@ class SkillService:
                     await self.recover()
                     await self.history.take_up_edits([each.stored.name for each in await self.listed()])
                     await self.curate()
+                    if self.settings.consolidate and self.settings.curation is not None:
+                        await self.consolidate()
             except HermesError as error:
                 logger.warning("skills: upkeep failed: {}", error)
             await asyncio.sleep(_CURATE_EVERY_S)
@@ -167,6 +184,27 @@ class SkillService:
         skills = {each.stored.name: each.stored.skill for each in await self.listed()}
         texts = {name: skill.description for name, skill in skills.items() if skill is not None}
         return {"stale": stale, "overlaps": overlaps(texts)}
+
+    async def consolidate(self) -> dict[str, Any]:
+        """Let a child session merge skills of the agent that overlap, once for each state of them."""
+        if self.consolidator is None:
+            raise SkillError("a model has to do this: start the daemon, and see auxiliary.review")
+        state = await asyncio.to_thread(self._state)
+        texts, versions, last = {}, {}, 0.0
+        for each in await self.listed():
+            name, skill = each.stored.name, each.stored.skill
+            changes = await self.history.changes(name)
+            version = current(changes)
+            if skill is None or version is None or not is_by_agent(changes):
+                continue
+            if name not in state.pinned and name not in state.installed and name not in state.disabled:
+                texts[name], versions[name] = skill.description, version.digest
+                last = max(last, changes[-1].at)
+        names = sorted({name for one, other, _ in overlaps(texts)[:_MAX_PAIRS] for name in (one, other)})
+        if not names:
+            return {"skills": [], "session": ""}
+        key = blake2b("\0".join(f"{name}:{versions[name]}" for name in names).encode(), digest_size=8).hexdigest()
+        return {"skills": names, "session": await self.consolidator(key, names, last)}
 
     async def _judge(self, name: str, run: EndedRun) -> None:
         """Take back a version of the agent that is clearly worse than the one before."""
