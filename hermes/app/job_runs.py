@@ -60,6 +60,7 @@ def register_jobs(
         look=system.jobs.look,
         note=service.note,
         at_once=at_once,
+        is_stopping=lambda: system.sessions.closed,
     )
     system.child_sessions.register(Purpose.JOB, purpose)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, tzinfo
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from hermes.actors.jobs.scheduler_actor import LookForJobs, SchedulerActor
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SCHEDULER = "scheduler"  # child of the root
 _DAY_S = 86_400.0
+_ZONES = 1000  # time zones that are kept: finding one reads a file
 
 
 def job_settings(config: Config, environ: Mapping[str, str]) -> JobSettings:
@@ -46,7 +47,7 @@ def job_settings(config: Config, environ: Mapping[str, str]) -> JobSettings:
             keep_ended_s=cron.keep_ended_days * _DAY_S,
             retry_delay_s=cron.retry_delay_s,
         ),
-        find_zone=partial(_named_zone, own, environ),
+        find_zone=lru_cache(_ZONES)(partial(_named_zone, own, environ)),
         enabled=cron.enabled,
         keep_runs=cron.keep_runs,
         wrap=cron.wrap_response,
@@ -61,7 +62,9 @@ def job_settings(config: Config, environ: Mapping[str, str]) -> JobSettings:
 
 def default_job_settings() -> JobSettings:
     """Return settings without a configuration: all times are in UTC."""
-    return JobSettings(terms=JobTerms(zone=UTC, times=CronsimTimes()), find_zone=partial(_named_zone, UTC, {}))
+    return JobSettings(
+        terms=JobTerms(zone=UTC, times=CronsimTimes()), find_zone=lru_cache(_ZONES)(partial(_named_zone, UTC, {}))
+    )
 
 
 def _named_zone(own: tzinfo, environ: Mapping[str, str], name: str) -> tzinfo:

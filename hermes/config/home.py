@@ -27,7 +27,10 @@ _MARKER = ".hermes-home"
 _STORE_MADE = "store"  # in the marker's second line
 # Allowed before the first start: put there by a person, or by a first start that was interrupted.
 _BROUGHT = frozenset(
-    {"config.yaml", "api.key", "backup.key", "service.env", "skills", "BOOT.md", "hooks", "SOUL.md", f"{_MARKER}.new"}
+    {
+        *("config.yaml", "api.key", "backup.key", "service.env", "skills", "scripts", "hooks", "BOOT.md", "SOUL.md"),
+        f"{_MARKER}.new",
+    }
 )
 _MAX_SOCKET_PATH = 107  # bytes; 108 in the kernel with the final NUL
 

@@ -51,6 +51,7 @@ class _Found:
 
     jobs: tuple[Job, ...]
     next_due: float | None
+    unreadable: bool = False  # a job is due and cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +138,15 @@ class SchedulerActor(LoopActor):
             self._again = True
             return
         self._reading, self._again = True, False
-        now = self._clock()
+        now, zone_of = self._clock(), self._settings().zone_of
 
         def query(reader: Reader) -> _Found:
             first = reader.next_job_due()
-            due = tuple(reader.jobs_due(now, PAGE)) if first is not None and first <= now else ()
-            return _Found(jobs=due, next_due=first)
+            is_due = first is not None and first <= now
+            due = tuple(reader.jobs_due(now, PAGE)) if is_due else ()
+            for job in due:
+                zone_of(job)  # reads a file the first time, which must not happen on the loop
+            return _Found(jobs=due, next_due=first, unreadable=is_due and not due)
 
         self._journal.read(query, lambda found, error: self.tell_self(error or found))
 
@@ -151,7 +155,8 @@ class SchedulerActor(LoopActor):
         self._coming(found.next_due)
         now = self._clock()
         if not found.jobs:
-            self._wait(LOOK_S if found.next_due is None else found.next_due - now)
+            delay_s = LOOK_S if found.next_due is None else found.next_due - now
+            self._wait(RETRY_S if found.unreadable else delay_s)
             return
         for job in found.jobs:
             self._decide(job, now)
@@ -219,7 +224,7 @@ class SchedulerActor(LoopActor):
             self._read_slice("")
 
     def _read_slice(self, after: str) -> None:
-        query = partial(_read_jobs, after=after)
+        query = partial(_read_jobs, after=after, zone_of=self._settings().zone_of)
         self._journal.read(query, lambda found, error: self.tell_self(error or found))
 
     def _on_slice(self, found: _Slice) -> None:
@@ -234,8 +239,11 @@ class SchedulerActor(LoopActor):
             self.tell_self(LookForJobs())
 
 
-def _read_jobs(reader: Reader, *, after: str) -> _Slice:
-    return _Slice(jobs=tuple(reader.jobs(_SLICE, after)))
+def _read_jobs(reader: Reader, *, after: str, zone_of: Callable[[Job], object]) -> _Slice:
+    jobs = tuple(reader.jobs(_SLICE, after))
+    for job in jobs:
+        zone_of(job)
+    return _Slice(jobs=jobs)
 
 
 def _log_refusal(job: str, error: HermesError | None) -> None:

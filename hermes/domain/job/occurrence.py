@@ -133,13 +133,18 @@ def _retried(job: Job, now: float) -> Taken:
     return Taken(job=replace(job, runs=number, running=number, retry_at=None), runs=(run,), start=run)
 
 
+def request_id(job: Job, operation: str) -> str:
+    """Return the occurrence id of a run that a person asked for."""
+    return f"{job.id}:asked:{operation}"
+
+
 def requested(job: Job, operation: str, now: float) -> Taken:
     """Start a run that a person asked for. It changes no occurrence."""
     number = job.runs + 1
     run = JobRun(
         job=job.id,
         number=number,
-        occurrence=f"{job.id}:asked:{operation}",
+        occurrence=request_id(job, operation),
         at=now,
         began_at=now,
         cause=RunCause.MANUAL,

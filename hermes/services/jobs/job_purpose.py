@@ -15,7 +15,7 @@ from loguru import logger
 from hermes.actors.commit import store
 from hermes.domain.access.role import Role
 from hermes.domain.child.child import Assignment, ChildDuty, Purpose
-from hermes.domain.errors import BadInputError, HermesError
+from hermes.domain.errors import BadInputError, HermesError, StoppingError
 from hermes.domain.events import TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.domain.ids import SessionId
 from hermes.domain.job.claim import put
@@ -67,6 +67,7 @@ class JobPurpose(ChildPurpose):
         look: Callable[[], None],  # tells the scheduler that a job has changed
         note: Callable[[JobRunState], None] = lambda _: None,
         at_once: int = 8,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -80,6 +81,7 @@ class JobPurpose(ChildPurpose):
         self._new_marker = new_marker
         self._look = look
         self._note = note
+        self._is_stopping = is_stopping
         self._group = ChildGroup(name=Purpose.JOB, at_once=at_once)
         self._states: dict[str, JobRunState] = {}  # of the runs whose end is being stored
 
@@ -159,6 +161,8 @@ class JobPurpose(ChildPurpose):
             case ScriptState.STARTED:
                 logger.warning("job {}: the script of run {} has no recorded outcome", job.id, run.number)
                 return await self._store(replace(run, problem=RunProblem.INTERRUPTED))
+            case ScriptState.NONE if self._is_stopping():  # it would be ended at once
+                raise StoppingError("the daemon is stopping; the script runs after the restart")
             case ScriptState.NONE:
                 run = await self._store(replace(run, script=ScriptState.STARTED))
         reach("job: script begins")

@@ -5,6 +5,7 @@ A change is decided on the stored job and stored with its version. If another wr
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
@@ -20,7 +21,7 @@ from hermes.domain.ids import SessionId, SessionKey
 from hermes.domain.job.claim import claim, put
 from hermes.domain.job.job import LOCAL, ORIGIN, ApprovalPolicy, Job, JobRun, JobRunState
 from hermes.domain.job.job_fields import FieldTerms, with_fields
-from hermes.domain.job.occurrence import requested, rescheduled
+from hermes.domain.job.occurrence import request_id, requested, rescheduled
 from hermes.domain.job.schedule import Schedule, ScheduleKind
 from hermes.domain.job.shown_job import shown_job, shown_run
 from hermes.domain.operations import DropJob, Operation
@@ -104,6 +105,7 @@ class JobService(Jobs):
         wanted = {key: value for key, value in fields.items() if value is not None}
         if "schedule" not in wanted:
             raise BadInputError("the job needs a schedule", param="schedule", code="bad_schedule")
+        await self._find_zone(wanted.get("zone", ""))
         given = with_fields(job, wanted, self._terms(caller))
         await self._check(given, caller)
         zone = self.settings.zone_of(given)
@@ -115,6 +117,10 @@ class JobService(Jobs):
         logger.info("job {}: created by {}, {}", name, source.by, given.schedule.text)
         self._look()
         return replace(given, version=1)
+
+    async def _find_zone(self, name: Any) -> None:
+        """Find a time zone in a thread, since that reads files. Raises BadInputError."""
+        await asyncio.to_thread(self.settings.find_zone, str(name))
 
     def _terms(self, caller: JobCaller) -> FieldTerms:
         return FieldTerms(
@@ -161,6 +167,7 @@ class JobService(Jobs):
             return rescheduled(fresh, terms.now, self.settings.zone_of(changed), self.settings.terms)
 
         job = await self.find(name, caller)
+        await self._find_zone(wanted.get("zone", job.zone))
         await self._check(with_fields(job, wanted, self._terms(caller)), caller)
         return await self._change(job, change, "changed", caller)
 
@@ -175,7 +182,9 @@ class JobService(Jobs):
             resumed = replace(job, paused=False, ended_at=None)
             return rescheduled(resumed, self._clock(), self.settings.zone_of(job), self.settings.terms)
 
-        return await self._change(await self.find(name, caller), change, "resumed", caller)
+        job = await self.find(name, caller)
+        await self._find_zone(job.zone)
+        return await self._change(job, change, "resumed", caller)
 
     async def remove(self, name: str, caller: JobCaller) -> Job:
         job = await self.find(name, caller)
@@ -189,6 +198,8 @@ class JobService(Jobs):
         operation = caller.operation or self._new_operation()
         while True:
             job = await self.find(name, caller)
+            if caller.operation and (before := await self._requested(job, operation)) is not None:
+                return before
             if job.running:
                 raise BadInputError(f"run {job.running} of job {job.id} is not done yet", code="job_running")
             now = self._clock()
@@ -200,12 +211,16 @@ class JobService(Jobs):
                 await store(self._journal, operations)
             except SequenceConflictError:
                 continue
-            except AlreadySeenError:
-                found = await self.history(job.id, caller, limit=self.settings.keep_runs)
-                return next((each for each in found if each.occurrence == taken.start.occurrence), taken.start)
+            except AlreadySeenError:  # it ran, and is not kept any more
+                return taken.start
             logger.info("job {}: run {} begins, requested by {}", job.id, taken.start.number, caller.source.by)
             self._start_runs((duty,))
             return replace(taken.start, session="" if job.no_agent else duty.child)
+
+    async def _requested(self, job: Job, operation: str) -> JobRun | None:
+        """Return the run that was started by this operation."""
+        runs = await self._journal.fetch(lambda reader: reader.job_runs(job.id, self.settings.keep_runs))
+        return next((run for run in runs if run.occurrence == request_id(job, operation)), None)
 
     async def _change(self, job: Job, change: Change, what: str, caller: JobCaller) -> Job:
         while True:
