@@ -191,6 +191,28 @@ def test_hooks_block_calls_add_to_results_and_hear_of_turns(model: ScriptedModel
         assert (daemon.home / "stopped").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("point", "asked"), [("hook: asked before a call", 2), ("turn: about to run a tool", 1)])
+def test_kill_between_a_verdict_and_its_call_never_runs_a_call_without_one(
+    point: str, asked: int, model: ScriptedModel
+) -> None:
+    hooks = (
+        "hooks:\n  pre_tool_call: [{command: 'echo x >> $HERMES_HOME/asked'}]\n"
+        "  post_tool_call: [{command: 'echo ran >> $HERMES_HOME/ran'}]\n"
+    )
+    with DaemonProcess(config=model.config + hooks, environ={"HERMES_TEST_CRASH": point}) as daemon:
+        with suppress(OSError):
+            daemon.ask("run echo fine", session="s")
+        assert daemon.process is not None
+        daemon.process.wait(20)
+        daemon.kill()
+        daemon.start({"HERMES_TEST_CRASH": ""})
+        eventually(lambda: daemon.admin.get("/sessions/s")["session"]["phase"] == "idle")
+        assert (daemon.home / "asked").read_text() == "x\n" * asked
+        ran = daemon.home / "ran"
+        assert (ran.read_text() if ran.exists() else "") == ("ran\n" if asked == 2 else "")
+
+
 def test_chat_is_known_by_its_name_and_gets_messages_by_it(server: TelegramServer, model: ScriptedModel) -> None:
     with DaemonProcess(config=config_of(server, model, HOOKS), environ=environ()) as daemon:
         server.say(ANN, ANN, "say hi")
