@@ -95,6 +95,7 @@ _SURFACES: Mapping[str, str] = {
         "questions. Do the task with your tools, then answer with what you found or did, what failed, and the exact "
         "names, paths and figures that matter. Keep it short."
     ),
+    Purpose.GOAL: "You judge a conversation that you are not part of. A program reads your answer.",
     Purpose.BACKGROUND: (
         "You work in the background for a person who does something else meanwhile. Do not ask questions: decide, do "
         "it, and end with a short report, which the person gets."

@@ -313,6 +313,9 @@ def _commands(
         stored=stored,
         memories=agent.memories,
         agents=system.delegations,
+        checkpoints=agent.checkpoints,
+        set_goal=system.sessions.set_goal,
+        goal_terms=lambda: agent.children.goal_terms,
         profile=profile,
         context=ContextService(
             system.ports.journal, sizes=_sizes, schemas=agent.tool_schemas, window=agent.context_window

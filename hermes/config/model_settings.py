@@ -160,6 +160,7 @@ class AuxiliaryConfig:
     title: str = setting("", complaint=_choice_complaint, live=True)
     vision: str = setting("", complaint=_choice_complaint, live=True)
     approval: str = setting("", complaint=_choice_complaint, live=True)
+    goal_judge: str = setting("", complaint=_choice_complaint, live=True)
     search: str = setting("", complaint=_choice_complaint, live=True)
     review: str = setting("", complaint=_choice_complaint, live=True)
     profile: str = setting("", complaint=_choice_complaint, live=True)

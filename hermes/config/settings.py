@@ -21,7 +21,7 @@ from hermes.config.schema import Rule, Value, host_complaint, setting, shaped
 from hermes.config.secret import Secret, usable
 from hermes.config.time_zone import zone_complaint
 from hermes.config.toolset import EVERY_TOOLSET, GUEST_TOOLSETS, complaint_about_tool
-from hermes.config.work_settings import CodeExecutionConfig, DelegationConfig
+from hermes.config.work_settings import CheckpointsConfig, CodeExecutionConfig, DelegationConfig, GoalsConfig
 from hermes.domain.errors import ConfigError
 from hermes.domain.values import dataclass
 
@@ -319,6 +319,8 @@ class Config:
     tools: ToolsConfig = ToolsConfig()
     delegation: DelegationConfig = DelegationConfig()
     code_execution: CodeExecutionConfig = CodeExecutionConfig()
+    goals: GoalsConfig = GoalsConfig()
+    checkpoints: CheckpointsConfig = CheckpointsConfig()
     memory: MemoryConfig = MemoryConfig()
     profile: ProfileConfig = ProfileConfig()
     semantic: SemanticConfig = SemanticConfig()

@@ -20,3 +20,19 @@ class DelegationConfig:
 class CodeExecutionConfig:
     timeout: float = setting(300.0, least=1, most=86_400)
     max_tool_calls: int = setting(50, least=1, most=10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalsConfig:
+    max_turns: int = setting(20, least=0, most=10_000, live=True)
+    max_usd: float = setting(0.0, least=0, most=1_000_000, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointsConfig:
+    enabled: bool = setting(True)
+    commands: bool = setting(False)
+    max_snapshots: int = setting(50, least=1, most=10_000)
+    max_files: int = setting(20_000, least=1, most=10_000_000)
+    max_file_mb: int = setting(10, least=1, most=10_000)
+    max_total_mb: int = setting(500, least=1, most=1_000_000)

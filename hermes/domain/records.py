@@ -17,6 +17,7 @@ from hermes.domain.cause.cause import (
     SuspendCause,
 )
 from hermes.domain.child.child import Assignment, Purpose
+from hermes.domain.goal.goal import Goal
 from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.session.state import Preferences, Turn
@@ -345,6 +346,7 @@ class ContextCarried:
     unreviewed_turns: int = 0
     unreviewed_calls: int = 0
     assignment: Assignment | None = None
+    goal: Goal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +395,15 @@ class ChildStarted:
     task: str = ""  # in the words of the person
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalChanged:
+    """The goal of the conversation was set, judged, paused or cleared."""
+
+    at: float
+    goal: Goal | None
+    reason: str
+
+
 Record: TypeAlias = (
     SessionStarted
     | MessageReceived
@@ -426,6 +437,7 @@ Record: TypeAlias = (
     | HandedOver
     | Posted
     | ChildStarted
+    | GoalChanged
 )
 
 

@@ -49,10 +49,12 @@ from hermes.domain.session.protocol import (
     EndSession,
     Event,
     HandOver,
+    JudgeGoal,
     NotePost,
     Request,
     Resume,
     Rewrite,
+    SetGoal,
     SetPreference,
     StartBackground,
     StopTurn,
@@ -268,6 +270,12 @@ class SessionService(Archive, Sessions):
 
     async def tell_inside(self, session: SessionId, event: CallInside | EndInside) -> Session:
         """Tell a session about a call of its script."""
+        return await self._command(session, event, exact=True)
+
+    async def set_goal(self, session: SessionId, wish: SetGoal) -> Session:
+        return await self._command(session, wish)
+
+    async def judge_goal(self, session: SessionId, event: JudgeGoal) -> Session:
         return await self._command(session, event, exact=True)
 
     async def start_background(self, session: SessionId, wish: StartBackground) -> Session:

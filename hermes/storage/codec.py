@@ -22,6 +22,7 @@ import msgpack
 from hermes.domain.change import Change
 from hermes.domain.child.child import Assignment, ChildLink
 from hermes.domain.errors import StorageError
+from hermes.domain.goal.goal import Goal
 from hermes.domain.ids import Seq, SessionId
 from hermes.domain.job.job import Job, JobRun
 from hermes.domain.job.schedule import Schedule
@@ -59,6 +60,7 @@ STORED: Final = frozenset(
         Call,
         Gate,
         CallJudgement,
+        Goal,
         InnerOutcome,
         Preferences,
         Usage,

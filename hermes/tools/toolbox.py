@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ GUEST = "guest"  # entry that limits guests on every platform
 PROCESS = "process"  # toolset that named API keys never get
 _ALLOWED = Gate()
 Only: TypeAlias = tuple[str, ...] | None  # names of the only tools of a child session; None: no such limit
+Before: TypeAlias = Callable[[str, ToolContext], Awaitable[None]]
 _PROBLEM_CHARS = 300  # of an unexpected error, for the model
 
 
@@ -54,7 +55,9 @@ class Toolbox:
         unprotected: Collection[str] = (),
         limits: OutputLimits = OutputLimits(),  # noqa: B008 - a value
         redact: Redact = str,
+        before: Before | None = None,
     ) -> None:
+        self._before = before  # runs before each call
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         assert len(self._tools) == len(tools), "two tools have the same name"
         self._toolsets = {platform: frozenset(names) for platform, names in toolsets.items()}
@@ -121,6 +124,8 @@ class Toolbox:
         tool = self._get(name, context)
         if tool is None:  # the settings changed since the proposal
             return ToolResult(text=self._absence(name, context), ok=False)
+        if self._before is not None:
+            await self._before(name, context)
         try:
             result = await tool.run(context, **arguments)
         except ToolError as error:

@@ -76,12 +76,14 @@ ORDER = {
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
         "summary_usage summary_model place origins starts instructions handed posted"
-        " unreviewed_turns unreviewed_calls assignment"
+        " unreviewed_turns unreviewed_calls assignment goal"
     ),
     "AuthorityDropped": "at reason",
     "HandedOver": "at handover",
     "ChildStarted": "at turn child key purpose topics by name role call number task",
     "Posted": "at id place text shown queued",
+    "GoalChanged": "at goal reason",
+    "Goal": "text state max_turns max_usd turns usd_before note judged",
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
@@ -89,7 +91,7 @@ ORDER = {
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
         "compression_failed_tokens resume_cause interruption instructed handed handover posted"
-        " unreviewed_turns unreviewed_calls children assignment delegated"
+        " unreviewed_turns unreviewed_calls children assignment delegated goal"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several"
     " chain said results handing handing_message handing_model automatic",
@@ -137,7 +139,7 @@ CODES = {  # a value that is stored once must stay readable; the empty one means
     "HoldCause": ",configured,crashes",
     "SuspendCause": ",asked,interruptions,imported",
     "StopCause": ",asked,new_message,session_ended,session_deleted",
-    "Purpose": "review,delegate,background,webhook,boot,job",
+    "Purpose": "review,delegate,goal,background,webhook,boot,job",
     "ScheduleKind": "once,every,cron",
     "MissedPolicy": "late,skip,all",
     "ApprovalPolicy": "deny,ask",

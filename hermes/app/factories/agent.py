@@ -30,6 +30,7 @@ from hermes.app.factories.models import choice_of, review_model, terms_of, title
 from hermes.app.factories.provider_proxy import proxy_target
 from hermes.app.factories.recall.profile import believed, profile_settings
 from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.factories.work.checkpoints import CheckpointBook
 from hermes.app.factories.work.children import ChildPurposes
 from hermes.config.home import Home
 from hermes.config.settings import Config
@@ -185,6 +186,7 @@ class AgentParts:
     review: ReviewSettings
     tool_names: Callable[[str, Role], Awaitable[tuple[str, ...]]]  # on a platform, for a role
     children: ChildPurposes
+    checkpoints: CheckpointBook
     profile: ProfileService
     tool_schemas: Callable[[str, Role, tuple[str, ...] | None], Awaitable[bytes]]  # the same, or only some of them
     workshop: Callable[[], Awaitable[PreparedTurn]]
@@ -258,6 +260,7 @@ async def make_agent(
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
     hooks = system.inner_calls.hooks = events.hooks if events.hooks.hooks else None
+    checkpoints = CheckpointBook(config, home, folders, wall)
     workshop = Prepared(
         partial(
             _prepare_turn,
@@ -278,6 +281,7 @@ async def make_agent(
             ),
             channels=events.channels,
             plugin_tools=plugin_tools,
+            checkpoints=checkpoints,
             tell=_from_thread(system.notices.announce),
         )
     )
@@ -335,6 +339,7 @@ async def make_agent(
         review=review_settings(config),
         tool_names=tool_names,
         children=ChildPurposes(config, system=system, folders=folders, workshop=workshop),
+        checkpoints=checkpoints,
         tool_schemas=tool_schemas,
         workshop=workshop,
         aliases=alias_names(config),
@@ -357,6 +362,7 @@ def _prepare_turn(
     summarise: SearchSummary,
     channels: Channels,
     plugin_tools: tuple[Tool, ...],
+    checkpoints: CheckpointBook,
     tell: Callable[[Announcement], None],
 ) -> PreparedTurn:
     from hermes.app.factories import turn_environment  # noqa: PLC0415 - slow, and not needed before the first turn
@@ -379,6 +385,7 @@ def _prepare_turn(
         messaging=send_message_tool(channels, system.chat.post),
         inner=system.inner_calls,
         plugin_tools=plugin_tools,
+        before=checkpoints.before,
         tell=tell,
         jobs=system.jobs.service,
     )

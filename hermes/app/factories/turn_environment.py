@@ -70,7 +70,7 @@ from hermes.tools.terminal.terminal import CommandRunner, terminal_tool
 from hermes.tools.terminal.terminal_settings import TerminalSettings
 from hermes.tools.todo import todo_tool
 from hermes.tools.tool import Tool
-from hermes.tools.toolbox import Toolbox
+from hermes.tools.toolbox import Before, Toolbox
 from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace
 
@@ -104,6 +104,7 @@ def make_turn_environment(
     messaging: Tool,
     jobs: Jobs,
     inner: InnerCalls,
+    before: Before,
     plugin_tools: tuple[Tool, ...] = (),
 ) -> PreparedTurn:
     toolbox = make_toolbox(
@@ -123,6 +124,7 @@ def make_turn_environment(
         jobs=jobs,
         inner=inner,
         plugin_tools=plugin_tools,
+        before=before,
     )
     build = prompt_builder(config, home, toolbox, clock, tell, library=library)
     shell = terminal_tool(
@@ -192,6 +194,7 @@ def make_toolbox(
     inner: InnerCalls,
     plugin_tools: tuple[Tool, ...] = (),
     summarise: Summarise = no_summaries,
+    before: Before | None = None,
     jobs: Jobs,
 ) -> Toolbox:
     workplace, secrets = workplace_of(config, home), secret_paths(config, home)
@@ -241,6 +244,7 @@ def make_toolbox(
         unprotected=frozenset() if sandbox.works or sandbox.probe.cause is Cause.OFF else UNPROTECTED,
         limits=OutputLimits(),
         redact=redacted,
+        before=before,
     )
     return toolbox
 

@@ -27,6 +27,7 @@ class Purpose(StrEnum):
 
     REVIEW = "review"  # reads a conversation and keeps what should last
     DELEGATE = "delegate"  # does a task for a tool call of its parent, which waits for it
+    GOAL = "goal"  # judges whether its parent's goal is reached
     BACKGROUND = "background"  # does a task beside its parent, and reports into its chat
     WEBHOOK = "webhook"  # answers an event from another program
     BOOT = "boot"  # does what BOOT.md says, once at each start

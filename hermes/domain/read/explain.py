@@ -9,6 +9,7 @@ from hermes.domain.cause.cause import StopCause
 from hermes.domain.cause.legacy_reason import stop_cause
 from hermes.domain.cause.reason import with_person
 from hermes.domain.child.child import Purpose
+from hermes.domain.goal.goal import in_words
 from hermes.domain.session.state import Phase, Session
 from hermes.domain.session.turn_role import who_wants
 from hermes.domain.turn.tool_call import Call, CallState, JudgeVerdict
@@ -74,6 +75,8 @@ def _places(session: Session) -> list[str]:
     if session.children:
         links = ", ".join(f"{link.session} ({link.purpose})" for link in session.children)
         lines.append(f"Child sessions that it started last: {links}.")
+    if session.goal is not None:
+        lines.append(in_words(session.goal))
     if (moved := session.handover) is not None:
         origin = "a terminal or an API client" if moved.origin is None else moved.origin.words
         lines.append(f"It was handed over from {origin} to {moved.place.words}: {moved.reason}. Both lead to it.")

@@ -144,6 +144,7 @@ def summarised(session: Session, event: Summarised, now: float, _limits: TurnLim
         unreviewed_turns=session.unreviewed_turns,
         unreviewed_calls=session.unreviewed_calls,
         assignment=session.assignment,
+        goal=session.goal,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None

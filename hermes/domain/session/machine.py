@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from hermes.domain.child import review
 from hermes.domain.child.child import steps
 from hermes.domain.child.end import end_when_done
+from hermes.domain.goal import goal_step
 from hermes.domain.session import (
     acceptance,
     calls,
@@ -34,6 +35,7 @@ from hermes.domain.session.protocol import (
     EndSession,
     Event,
     HandOver,
+    JudgeGoal,
     ModelCallWork,
     NoteBlocked,
     NotePost,
@@ -41,6 +43,7 @@ from hermes.domain.session.protocol import (
     ResetSession,
     Resume,
     Rewrite,
+    SetGoal,
     SetPreference,
     StartBackground,
     StartHeld,
@@ -83,7 +86,9 @@ def step(
         decided = _decide_in_a_stop(session, event, now, limits, stopping)
     else:
         decided = _decide(session, event, now, limits)
-    followed = review.when_due(session, end_when_done(decided, now), now, limits.review)
+    followed = review.when_due(
+        session, goal_step.when_turn_ended(session, end_when_done(decided, now), now), now, limits.review
+    )
     return complete(session, followed, now, due)
 
 
@@ -149,6 +154,8 @@ HANDLERS: Mapping[type, _Handler] = dict(
         _on(ResetSession, lifecycle.reset),
         _on(NoteBlocked, lifecycle.note_blocked),
         _on(StartBackground, lifecycle.start_background),
+        _on(SetGoal, goal_step.set_goal),
+        _on(JudgeGoal, goal_step.judge_goal),
         _on(SetPreference, lifecycle.set_preference),
         _on(Compress, compression.on_request),
         _on(Summarised, compression.summarised),

@@ -10,6 +10,7 @@ from hermes.domain.cause.cause import EndCause, HoldCause, InterruptionCause
 from hermes.domain.child.child import ChildDuty
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
+from hermes.domain.goal.goal import Goal, GoalVerdict
 from hermes.domain.ids import InboundKey, SessionId, SessionKey, TurnId
 from hermes.domain.operations import Tally
 from hermes.domain.outbox_message import OutboxMessage
@@ -198,6 +199,24 @@ class StartBackground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetGoal:
+    """Set, change or clear the goal of the conversation."""
+
+    goal: Goal | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeGoal:
+    """A judge's verdict about a turn. Ignored unless the goal is still this one."""
+
+    text: str  # of the goal
+    turn: TurnId
+    verdict: GoalVerdict
+    role: Role | None = None  # of the person who set it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetPreference:
     """Set one of the session's preferences."""
 
@@ -304,6 +323,8 @@ Event: TypeAlias = (
     | ResetSession
     | NoteBlocked
     | StartBackground
+    | SetGoal
+    | JudgeGoal
     | SetPreference
     | Undo
     | Compress

@@ -9,6 +9,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.cause.cause import CompressionCause, EndCause, InterruptionCause
 from hermes.domain.cause.legacy_reason import legacy_interruption
 from hermes.domain.child.child import Assignment, ChildLink
+from hermes.domain.goal.goal import Goal
 from hermes.domain.history.message_chain import NO_CHAIN, Chain
 from hermes.domain.ids import Seq, SessionId, SessionKey, TurnId
 from hermes.domain.source import ChatContext, Handover, Place
@@ -128,6 +129,7 @@ class Session:
     children: tuple[ChildLink, ...] = ()  # the last child sessions that it started
     assignment: Assignment | None = None  # of a child session
     delegated: Usage = Usage()  # spent by child sessions that worked for its tool calls
+    goal: Goal | None = None  # that it pursues
 
 
 def instructions_hash(message: EncodedMessage) -> bytes:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
+from hermes.domain.access.role import Role
 from hermes.domain.cause.reason import with_person
-from hermes.domain.ids import TurnId
+from hermes.domain.checkpoint import Checkpoint, Rollback
+from hermes.domain.goal.goal import GoalTerms
+from hermes.domain.ids import SessionId, TurnId
+from hermes.domain.session.protocol import SetGoal
 from hermes.domain.session.state import Phase, Preferences, Session
 from hermes.domain.values import dataclass
 from hermes.ports.children import Subagents
@@ -24,6 +29,14 @@ from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
 from hermes.services.profile.profile_service import ProfileService
 from hermes.tools.session_scope import Conversations
+
+
+class CheckpointList(Protocol):
+    """Checkpoints of a conversation, by its first session and the role of a person. Raises HermesErrors only."""
+
+    async def listed(self, root: SessionId, role: Role) -> list[Checkpoint]: ...
+    async def compare(self, root: SessionId, role: Role, number: int) -> Rollback: ...
+    async def restore(self, root: SessionId, role: Role, number: int) -> Rollback: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +60,9 @@ class CommandServices:
     stored: Conversations | None = None  # for searches; limited by `Scope`
     memories: MemoryService | None = None
     agents: Subagents | None = None
+    checkpoints: CheckpointList | None = None
+    set_goal: Callable[[SessionId, SetGoal], Awaitable[Session]] | None = None
+    goal_terms: Callable[[], GoalTerms] = GoalTerms
     context: ContextService | None = None
     user_commands: UserCommands | None = None
     jobs: Jobs | None = None

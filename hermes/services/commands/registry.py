@@ -107,6 +107,17 @@ COMMANDS: tuple[SlashCommand, ...] = (
         confirms=True,
     ),
     SlashCommand(
+        name="rollback",
+        needs=Role.USER,
+        group=CommandGroup.CONVERSATION,
+        usage="[N|diff N]",
+        help="List checkpoints of the files, or return to one",
+        details="A checkpoint is taken before the first file change of each turn; 1 is the last one. diff shows what "
+        "would change. Files that the directory ignores on purpose, such as .git, are not part of it.",
+        choices=("diff",),
+        needs_rest=True,
+    ),
+    SlashCommand(
         name="compress",
         aliases=("compact",),
         group=CommandGroup.CONVERSATION,
@@ -196,6 +207,17 @@ COMMANDS: tuple[SlashCommand, ...] = (
         help="Let a subagent work on this beside the conversation",
         details="It has its own context and knows only the prompt. Its report comes into this chat when no turn "
         "runs. /agents lists, stops and steers it.",
+    ),
+    SlashCommand(
+        name="goal",
+        needs=Role.USER,
+        group=CommandGroup.TURN,
+        usage="[TEXT|pause|resume|clear]",
+        help="Pursue a goal over several turns",
+        details="After each turn a judge decides if the goal is reached, and else starts the next turn, up to "
+        "goals.max_turns. Without an argument it shows the goal. A stopped or failed turn pauses it.",
+        choices=("status", "pause", "resume", "clear"),
+        says=True,
     ),
     SlashCommand(
         name="approve",

@@ -11,9 +11,11 @@ from contextlib import suppress
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
-from hermes.domain.ids import TurnId
+from hermes.domain.goal.goal import GoalTerms
+from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.read.context_report import ContextReport
 from hermes.domain.read.views import SessionView
+from hermes.domain.session.protocol import SetGoal
 from hermes.domain.session.state import Preferences, Session
 from hermes.domain.values import replace
 from hermes.ports.children import Subagents
@@ -36,7 +38,8 @@ from hermes.services.commands import (
     trust,
     turn,
 )
-from hermes.services.commands.context import CommandContext, CommandServices, Handler
+from hermes.services.commands.context import CheckpointList, CommandContext, CommandServices, Handler
+from hermes.services.commands.progress import goal_command, rollback_command
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 from hermes.services.commands.shown import ShownChoices
@@ -55,6 +58,8 @@ _HANDLERS: Mapping[str, Handler] = {
     **choices.HANDLERS,
     **knowledge.HANDLERS,
     **background.HANDLERS,
+    **goal_command.HANDLERS,
+    **rollback_command.HANDLERS,
     **home.HANDLERS,
     **handoff.HANDLERS,
     **trust.HANDLERS,
@@ -98,6 +103,9 @@ class CommandService:
         stored: Conversations | None = None,
         memories: MemoryService | None = None,
         agents: Subagents | None = None,
+        checkpoints: CheckpointList | None = None,
+        set_goal: Callable[[SessionId, SetGoal], Awaitable[Session]] | None = None,
+        goal_terms: Callable[[], GoalTerms] = GoalTerms,
         profile: ProfileService | None = None,
         context: ContextService | None = None,
         user_commands: UserCommands | None = None,
@@ -124,6 +132,9 @@ class CommandService:
             stored=stored,
             memories=memories,
             agents=agents,
+            checkpoints=checkpoints,
+            set_goal=set_goal,
+            goal_terms=goal_terms,
             profile=profile,
             context=context,
             user_commands=user_commands,

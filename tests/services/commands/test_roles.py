@@ -15,7 +15,20 @@ from tests.services.commands.harness import ANN, CommandHarness, world
 from tests.support.fakes import process_view
 
 ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights"}
-USER = {"memory", "profile", "agents", "background", "skills", "model", "reasoning", "processes", "handoff"}
+USER = {
+    "memory",
+    "profile",
+    "agents",
+    "background",
+    "cron",
+    "goal",
+    "rollback",
+    "skills",
+    "model",
+    "reasoning",
+    "processes",
+    "handoff",
+}
 EVE = Source(platform="telegram", user="eve", role=Role.GUEST)
 EVES = "agent:main:telegram:dm:eve"
 ANNS = "agent:main:telegram:dm:ann"

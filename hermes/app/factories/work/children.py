@@ -13,8 +13,11 @@ from hermes.config.settings import Config
 from hermes.config.trust import read_workdir, write_workdir
 from hermes.domain.access.role import Role
 from hermes.domain.child.child import Purpose
+from hermes.domain.goal.goal import GoalTerms
 from hermes.domain.ids import SessionId
 from hermes.services.children.delegation_purpose import BackgroundPurpose, DelegationPurpose, DelegationSettings
+from hermes.services.children.goal_purpose import GoalPurpose
+from hermes.system.random_id import new_marker
 
 if TYPE_CHECKING:
     from hermes.app.factories.turn_environment import PreparedTurn
@@ -43,7 +46,7 @@ class ChildPurposes:
         folders: Folders,
         workshop: Callable[[], Awaitable[PreparedTurn]],
     ) -> None:
-        self.delegation = delegation_settings(config)
+        self.configure(config)
         self._folders = folders
         self._workshop = workshop
         for purpose, methods in ((Purpose.DELEGATE, DelegationPurpose), (Purpose.BACKGROUND, BackgroundPurpose)):
@@ -57,9 +60,21 @@ class ChildPurposes:
                 share=self._share,
             )
             system.child_sessions.register(purpose, subagents)
+        self._register_goals(system)
 
     def configure(self, config: Config) -> None:
         self.delegation = delegation_settings(config)
+        self.goal_terms = GoalTerms(max_turns=config.goals.max_turns, max_usd=config.goals.max_usd)
+        self.goal_judge = config.auxiliary.goal_judge
+
+    def _register_goals(self, system: ActorSystem) -> None:
+        goals = GoalPurpose(
+            sessions=system.sessions,
+            heads=system.sessions.heads,
+            model=lambda: self.goal_judge,
+            marker=new_marker,
+        )
+        system.child_sessions.register(Purpose.GOAL, goals)
 
     async def _offered(self, platform: str, role: Role, only: tuple[str, ...] | None) -> Mapping[str, str]:
         return (await self._workshop()).toolbox.toolsets(platform, role, only)

@@ -22,6 +22,7 @@ from hermes.domain.records import (
     ContextCarried,
     Continued,
     Ended,
+    GoalChanged,
     HandedOver,
     InnerCalled,
     Instructed,
@@ -195,6 +196,7 @@ def _carried(session: Session, record: ContextCarried) -> Session:
         unreviewed_turns=record.unreviewed_turns,
         unreviewed_calls=record.unreviewed_calls,
         assignment=record.assignment,
+        goal=record.goal,
     )
 
 
@@ -259,6 +261,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     HandedOver: _handed_over,
     Posted: _posted,
     ChildStarted: _child_started,
+    GoalChanged: lambda session, record: replace(session, goal=record.goal),
 }
 
 

@@ -1,0 +1,1 @@
+"""Goals that conversations pursue."""

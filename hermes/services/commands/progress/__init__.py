@@ -1,0 +1,1 @@
+"""Commands about work over several turns: goals and checkpoints."""

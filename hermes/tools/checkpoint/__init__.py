@@ -1,0 +1,1 @@
+"""Checkpoints of working directories, as git objects outside of them."""
