@@ -152,7 +152,7 @@ def _remove_empty(directory: int, name: bytes) -> None:
     except OSError:  # not a directory
         return
     try:
-        for each in map(os.fsencode, os.listdir(below)):
+        for each in map(os.fsencode, os.listdir(below)):  # noqa: PTH208 - a descriptor
             _remove_empty(below, each)
     finally:
         os.close(below)
