@@ -195,6 +195,7 @@ _ENTRIES = (
     Provider(name="custom", title="any other endpoint", effort=EffortStyle.FIELD),
 )
 
+_WITHOUT_ENTRY: Final = ("", OFFLINE, LOCAL)  # built in, so no plugin is looked for: that takes 50 ms and 1 MB
 PLUGIN_GROUP: Final = "hermes.providers"  # entry points of packages: the name is the provider's
 
 
@@ -209,7 +210,7 @@ class _Providers(Mapping[str, Provider]):
         if (entry := self._built_in.get(name)) is not None:
             return entry
         if name not in self._added:
-            self._added[name] = _of_plugin(name)
+            self._added[name] = None if name in _WITHOUT_ENTRY else _of_plugin(name)
         if (added := self._added[name]) is None:
             raise KeyError(name)
         return added
