@@ -96,7 +96,7 @@ print([name for name in ("yaml", "loguru", "platformdirs", "asyncio") if name in
 # What the first request, turn, chat message or document loads. Each of them takes 0.2 to 45 MB.
 NOT_IDLE = (
     "openai", "httpx", "telegram", "slack_sdk", "textual", "jinja2", "yaml", "rich", "prometheus_client",
-    "msgspec", "frozenlist._frozenlist", "lmdb.verify", "importlib.metadata", "zipfile", "cronsim",
+    "msgspec", "frozenlist._frozenlist", "lmdb.verify", "importlib.metadata", "zipfile", "cronsim", "statistics",
     "hermes.adapters.chat.intake", "hermes.adapters.openai_api.routes", "hermes.adapters.admin.routes",
     "hermes.adapters.openai_api.openapi.operations", "hermes.adapters.otel", "hermes.app.factories.turn_environment",
     "hermes.sandbox.network", "hermes.shell_policy", "hermes.tools.process_tool", "hermes.tools.web",
