@@ -327,8 +327,8 @@ def _commands(
 
 
 def _learned(agent: AgentParts, skills: SkillService) -> dict[tuple[str, str], int]:
-    """Return how often memory and skills were changed, and by whom."""
-    counts = {"memory": agent.memories.counts, "skill": skills.editor.counts}
+    """Return how often memory, skills and beliefs were changed, and by whom."""
+    counts = {"memory": agent.memories.counts, "skill": skills.editor.counts, "profile": agent.profile.counts}
     found = {(kind, str(by)): number for kind, each in counts.items() for by, number in each.items()}
     return {**found, ("skill", "rollback"): skills.rollbacks} if skills.rollbacks else found
 

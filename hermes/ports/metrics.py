@@ -95,7 +95,7 @@ class DaemonFigures:
     children: ChildFigures = ChildFigures()
     events: EventFigures = EventFigures()
     jobs: JobFigures = JobFigures()
-    learned: Mapping[tuple[str, str], int] = field(default_factory=dict)  # changes: memory or skill, and by whom
+    learned: Mapping[tuple[str, str], int] = field(default_factory=dict)  # changes: what, and by whom or how
     now: float = 0.0  # wall clock
 
 

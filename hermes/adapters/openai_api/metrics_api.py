@@ -124,7 +124,9 @@ def _daemon(figures: DaemonFigures, connections: int) -> Iterator[Metric]:
         children.add_metric([purpose, end], number)
     yield children
     yield from _events(figures)
-    learned = CounterMetricFamily("hermes_learning_changes", "Changes of memory and skills", labels=["kind", "by"])
+    learned = CounterMetricFamily(
+        "hermes_learning_changes", "Changes of memory, skills and beliefs", labels=["kind", "by"]
+    )
     for (kind, by), number in sorted(figures.learned.items()):
         learned.add_metric([kind, by], number)
     yield learned
