@@ -230,5 +230,6 @@ def test_kill_at_each_step_of_a_review_loses_and_doubles_nothing(model: Scripted
             ]
             assert notes == ["Likes short answers."]
             assert server.texts(BOSS).count("Memory updated: 1 entry added.") == 1
-            assert server.texts(BOSS).count("hello") == 1
+            answers = [text for text in server.replies(BOSS) if text == "hello" or text.endswith(")\n\nhello")]
+            assert len(answers) == 1  # perhaps marked as a possible repeat
             assert daemon.hermes("storage", "verify").returncode == 0
