@@ -162,6 +162,9 @@ torture: venv  ## kill the daemon 1,000 times under load, simulate 20,000 runs, 
 judges: venv  ## test our adapters against third-party Telegram and Slack servers (npm packages, outside the repository)
 	$(BIN)/python -m tests.judges $(JUDGES)
 
+mcp: venv  ## run the daemon with the official MCP servers (npm and Python packages, outside the repository); two minutes
+	$(BIN)/python -m tests.mcp.reference $(MCP)
+
 browser: venv  ## test the dashboard in Chromium with axe (npm packages, outside the repository); takes under a minute
 	$(BIN)/python -m tests.browser $(BROWSER)
 

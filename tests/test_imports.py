@@ -26,6 +26,10 @@ for name in json.loads(sys.argv[1]):
     if child == 0:
         try:
             importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):  # an extra that is not installed
+                print(f"{name}: {error!r}", flush=True)
+                os._exit(1)
         except BaseException as error:
             print(f"{name}: {error!r}", flush=True)
             os._exit(1)

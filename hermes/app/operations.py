@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from loguru import logger
 
@@ -45,6 +45,13 @@ PULSE_S = 2.0
 STUCK_S = 20.0  # a health check that takes longer means that the store or the directory hangs
 
 
+class McpView(Protocol):
+    """State of the connections to MCP servers."""
+
+    def views(self) -> list[ActorView]: ...
+    def summary(self) -> Mapping[str, Any]: ...
+
+
 class DaemonOperations(Operations):
     def __init__(
         self,
@@ -72,9 +79,11 @@ class DaemonOperations(Operations):
         sandbox: Callable[[], Mapping[str, Any]] = dict,
         events: Callable[[], Mapping[str, Any]] = dict,
         event_figures: Callable[[], EventFigures] = EventFigures,
+        mcp: McpView | None = None,
     ) -> None:
         self._events = events
         self._event_figures = event_figures
+        self._mcp = mcp
         self._sandbox = sandbox
         self._check_config = check_config  # blocks; raises ConfigError
         self._engine = engine
@@ -104,12 +113,16 @@ class DaemonOperations(Operations):
     # ------------------------------------------------------------ for the admin socket and the API
 
     def actors(self) -> list[ActorView]:
-        return [*(actor.statistics() for actor in live_actors()), *self._parked()]
+        return [*(actor.statistics() for actor in live_actors()), *self._connections(), *self._parked()]
+
+    def _connections(self) -> list[ActorView]:
+        """Return the connections to MCP servers, which are supervised like actors."""
+        return [] if self._mcp is None else self._mcp.views()
 
     def _parts(self) -> list[ActorView]:
         """Return all actors except sessions."""
         parts = (actor.statistics() for actor in live_actors() if not isinstance(actor, SessionActor))
-        return [*parts, *self._parked()]
+        return [*parts, *self._connections(), *self._parked()]
 
     def _parked(self) -> list[ActorView]:
         return [
@@ -243,6 +256,7 @@ class DaemonOperations(Operations):
             "memory_bytes": self.memory_bytes,
             "platforms": self.platforms(),
             "sandbox": self._sandbox(),
+            "mcp": {} if self._mcp is None else self._mcp.summary(),
             "search_index": self._index_progress(),
             **self._events(),
             **self._job_facts(),

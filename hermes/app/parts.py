@@ -22,6 +22,7 @@ from hermes.app.actor_system import ActorSystem, Ports, assemble
 from hermes.app.factories.agent import AgentParts, folders_of, make_agent
 from hermes.app.factories.events.event_factory import make_events
 from hermes.app.factories.events.plugin_factory import Plugins, load_plugins
+from hermes.app.factories.mcp_client.lazy_mcp import LazyMcp
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.platform import make_adapters
 from hermes.app.factories.preflight import preflight
@@ -131,6 +132,8 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         config, base.environ, system=system, side=lambda: agent.side, model=lambda: agent.profile_model
     )
     hub.on(profile.NOTED, profile.note)
+    mcp = LazyMcp(config, home, base.environ, system)
+    stack.push_async_callback(mcp.close)
     agent = await make_agent(
         config,
         home,
@@ -144,6 +147,7 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         skills=skills,
         events=events,
         plugin_tools=plugins.tools,
+        mcp=mcp,
     )
     stack.push_async_callback(agent.runner.close)
     register_reviews(system, agent, skills)
@@ -281,6 +285,7 @@ def _operations(
         sandbox=sandbox.status,
         events=events.status,
         event_figures=events.figures,
+        mcp=agent.mcp,
     )
 
 
@@ -323,6 +328,7 @@ def _commands(
         user_commands=events.quick,
         told=events.hooks.note_command if events.hooks.hooks else None,
         scheduled=system.jobs.service,
+        mcp=agent.mcp,
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hermes.app.secret_files import Rewritten
 from hermes.config.schema import Value
@@ -55,8 +55,12 @@ def changes(old: Config, new: Config, names: Iterable[str]) -> dict[str, Change]
 def with_values(config: Config, new: Config, names: Iterable[str]) -> Config:
     """Return the configuration with the named settings of the new one."""
     sections: dict[str, dict[str, object]] = {}
+    whole: dict[str, Any] = {}
     for name in names:
+        if "." not in name:  # a section that is one value
+            whole[name] = getattr(new, name)
+            continue
         section, key = name.split(".")
         sections.setdefault(section, {})[key] = new.value(name)
     changed = {section: dataclasses.replace(getattr(config, section), **keys) for section, keys in sections.items()}
-    return dataclasses.replace(config, **changed)
+    return dataclasses.replace(config, **changed, **whole)

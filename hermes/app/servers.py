@@ -71,6 +71,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
         skills=parts.skills,
         memories=parts.agent.memories,
         profile=parts.profile,
+        mcp=parts.agent.mcp,
         login_code=None if logins is None else logins.create_code,
     )
     await admin.start()

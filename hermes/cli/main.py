@@ -67,6 +67,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "skills.skill_commands": ("skills",),
     "memory.memory_commands": ("memory",),
     "commands.profile": ("profile",),
+    "mcp.mcp_commands": ("mcp",),
 }
 
 

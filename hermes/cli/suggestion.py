@@ -48,7 +48,7 @@ MEANINGS: Final = {
     ),
     **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),
     **dict.fromkeys(PLATFORMS, _PLATFORMS),
-    **dict.fromkeys(("claw", "cron", "mcp", "memory", "migrate", "plugins", "skill", "skills"), _ABSENT),
+    **dict.fromkeys(("claw", "cron", "memory", "migrate", "plugins", "skill", "skills"), _ABSENT),
     **dict.fromkeys(("sessions find", "sessions grep"), "`hermes sessions search TEXT` searches all messages"),
     "gateway": _DAEMON,
     "commands": "`hermes --help` lists the commands",

@@ -23,6 +23,11 @@ def with_settings(text: str, changes: Mapping[str, Value]) -> str:
     return text
 
 
+def with_entry(text: str, section: str, key: str, value: Mapping[str, Any]) -> str:
+    """Return the text with a whole mapping as a key of this section. Raises ConfigError for unusual YAML."""
+    return _with(text, section, key, json.dumps(value, ensure_ascii=False))
+
+
 def without_setting(text: str, name: str) -> str:
     """Return the text without this setting or section. Other comments stay. Raises ConfigError for unusual YAML."""
     section, _, key = name.partition(".")

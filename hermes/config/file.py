@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hermes.config.events.entries import entries_of, plain_node
+from hermes.config.mcp import mcp_servers
+from hermes.config.mcp.mcp_servers import SECTION as MCP_SERVERS
 from hermes.config.schema import OPEN_SECTIONS, RETIRED, Value
 from hermes.config.settings import SECTIONS, SETTINGS, Setting
 from hermes.domain.values import dataclass
@@ -187,7 +189,9 @@ class _Reader:
 
     def _read_section(self, key: Node, node: Node) -> None:
         section = key.value
-        if section not in SECTIONS:
+        if section == MCP_SERVERS:
+            self._read_servers(key, node)
+        elif section not in SECTIONS:
             self._complain(key, f"unknown section {_short(section)}{_suggestion(section, node)}")
         elif node.id == "mapping":
             others = []
@@ -200,6 +204,25 @@ class _Reader:
                 self._read_entry(SETTINGS[OPEN_SECTIONS[section]], inner, value)
         elif _tag(node) != "null":  # a section with only comments is valid
             self._complain(node, f"{section}: expected settings below it, found {_describe(node)}")
+
+    def _read_servers(self, key: Node, node: Node) -> None:
+        """Read the section of servers, whose keys are names."""
+        if _tag(node) == "null":
+            return
+        if node.id != "mapping":
+            self._complain(node, f"{MCP_SERVERS}: expected names of servers below it, found {_describe(node)}")
+            return
+        texts: list[str] = []
+        for name, value in self._pairs(node):
+            given = _constructed(value)
+            spec, problems = mcp_servers.parse_server(name.value, given)
+            for problem in problems:
+                self._complain(name, problem)
+            if spec is not None:
+                texts.append(mcp_servers.written(name.value, given))
+        if len(texts) > mcp_servers.MAX_SERVERS:
+            self._complain(key, f"{MCP_SERVERS}: at most {mcp_servers.MAX_SERVERS} servers are possible")
+        self.found[MCP_SERVERS] = FoundValue(value=tuple(texts), where=self._where(key))
 
     def _read_setting(self, section: str, key: Node, node: Node) -> None:
         name = f"{section}.{key.value}"
@@ -286,7 +309,7 @@ NO_KEY_HERE = (
 
 def _suggestion(section: str, node: Node) -> str:
     """Return a suggestion for an unknown section: a section if it has settings below it, else a setting."""
-    if (node.id == "mapping" or _tag(node) == "null") and (hint := did_you_mean(section, SECTIONS)):
+    if (node.id == "mapping" or _tag(node) == "null") and (hint := did_you_mean(section, [*SECTIONS, MCP_SERVERS])):
         return hint
     homes = [each.name for each in SETTINGS.values() if each.key == section]
     return f"; did you mean {homes[0]}?" if homes else did_you_mean(section, [*SECTIONS, *SETTINGS])
@@ -297,6 +320,17 @@ def _text(setting: Setting, node: Node) -> str:
         return str(node.value)  # YAML reads a bare `off` as a boolean; with choices it is a word
     what = "text" if type(setting.default) is str else "text in the list"
     raise ValueError(f"expected {what}, found {_describe(node)}{_advice(str, node)}")
+
+
+def _constructed(node: Node) -> object:
+    """Return the plain value of a node; None if it has none."""
+    import yaml  # noqa: PLC0415 - slow
+
+    constructor = yaml.constructor.SafeConstructor()
+    try:
+        return cast("object", constructor.construct_object(cast("yaml.Node", node), deep=True))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
 
 
 def _merged(node: Node) -> list[Node]:

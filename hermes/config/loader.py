@@ -18,6 +18,8 @@ from hermes.config.file import (
     read_config_file,
     read_config_text,
 )
+from hermes.config.mcp.mcp_servers import SECTION as MCP_SERVERS
+from hermes.config.mcp.mcp_servers import read_all
 from hermes.config.model_settings import ModelConfig
 from hermes.config.providers import PROVIDER_NAMES, plugin_of_provider
 from hermes.config.schema import RETIRED, Value
@@ -115,12 +117,16 @@ def retired_warnings(sources: Mapping[str, str]) -> list[str]:
 def _build(found: Mapping[str, FoundValue], home: Home) -> Config:
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for name, each in found.items():
-        if name in RETIRED:
+        if name in RETIRED or name == MCP_SERVERS:
             continue
         setting = SETTINGS[name]
         value = _absolute(str(each.value), home) if setting.rule.path else each.value
         sections[setting.section][setting.key] = value
-    return Config(**{section: SECTIONS[section](**values) for section, values in sections.items()})
+    servers = found.get(MCP_SERVERS)
+    return Config(
+        **{section: SECTIONS[section](**values) for section, values in sections.items()},
+        mcp_servers=read_all(servers.value) if servers is not None and isinstance(servers.value, tuple) else (),
+    )
 
 
 def _absolute(path: str, home: Home) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from hermes.config.cron_settings import CronConfig
 from hermes.config.events import event_settings as events
+from hermes.config.mcp.mcp_servers import SECTION as MCP_SERVERS
 from hermes.config.model_settings import AuxiliaryConfig, ModelConfig, base_url_complaint
 from hermes.config.platforms import PLATFORMS
 from hermes.config.platforms.entry import PlatformSettings
@@ -23,6 +24,7 @@ from hermes.config.time_zone import zone_complaint
 from hermes.config.toolset import EVERY_TOOLSET, GUEST_TOOLSETS, complaint_about_tool
 from hermes.config.work_settings import CheckpointsConfig, CodeExecutionConfig, DelegationConfig, GoalsConfig
 from hermes.domain.errors import ConfigError
+from hermes.domain.mcp.server_spec import McpServerSpec
 from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
@@ -344,12 +346,15 @@ class Config:
     shutdown: ShutdownConfig = ShutdownConfig()
     log: LogConfig = LogConfig()
     otel: OtelConfig = OtelConfig()
+    mcp_servers: tuple[McpServerSpec, ...] = ()  # a section of names instead of settings
 
     def platforms(self) -> dict[str, PlatformSettings]:
         """Return the settings of each chat platform, by name."""
         return {name: getattr(self, name) for name in PLATFORMS}
 
     def value(self, name: str) -> Value:
+        if name == MCP_SERVERS:
+            return tuple(each.name for each in self.mcp_servers)
         section, key = name.split(".")
         value: Value = getattr(getattr(self, section), key)
         return value
@@ -358,8 +363,9 @@ class Config:
     def reloadable_changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the settings that differ: those that take effect immediately, and those that need a restart."""
         changed = [setting for name, setting in SETTINGS.items() if old.value(name) != new.value(name)]
+        servers = (MCP_SERVERS,) if old.mcp_servers != new.mcp_servers else ()
         return (
-            tuple(setting.name for setting in changed if setting.rule.live),
+            (*(setting.name for setting in changed if setting.rule.live), *servers),
             tuple(setting.name for setting in changed if not setting.rule.live),
         )
 
@@ -418,7 +424,7 @@ class Setting:
             raise ValueError(f"must be from {self.rule.least:.12g} to {self.rule.most:.12g}, not {number}")
 
 
-SECTIONS: Mapping[str, type] = {each.name: type(each.default) for each in fields(Config)}
+SECTIONS: Mapping[str, type] = {each.name: type(each.default) for each in fields(Config) if each.name != MCP_SERVERS}
 
 SETTINGS: Mapping[str, Setting] = {
     f"{section}.{each.name}": Setting(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes.domain.mcp.tool_name import is_mcp_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,6 +26,7 @@ EVERY_TOOLSET = (
     "delegation",
     "cronjob",
     "code_execution",
+    "mcp",
 )
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "terminal": ("terminal",),
@@ -40,13 +43,14 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "code_execution": ("execute_code",),
     "skills": ("skills_list", "skill_view", "skill_manage"),
     "cronjob": ("cronjob",),
+    "mcp": (),  # the tools of MCP servers, mcp__SERVER__TOOL; those of one server are mcp__SERVER
 }
 
 
 def complaint_about_tool(name: str) -> str:
     """Return the problem of the name of a tool or toolset; empty if it is valid."""
     known = {*TOOLSETS, *(tool for tools in TOOLSETS.values() for tool in tools)}
-    if name in known:
+    if name in known or is_mcp_name(name):
         return ""
     from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
 

@@ -83,6 +83,9 @@ class Tool:
     # Pairs of a parameter and a tool: users and guests may set the parameter only if they have that tool.
     requires: tuple[tuple[str, str], ...] = ()
     delegates: Callable[[Mapping[str, Any]], int] = lambda _: 0  # number of child sessions to start with a call
+    check: Callable[[Any], dict[str, Any]] | None = None  # of the arguments, for a schema that is not ours
+    also_in: tuple[str, ...] = ()  # further toolsets
+    least: Role = Role.GUEST  # minimum role of the person
 
 
 def tool(

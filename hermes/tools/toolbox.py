@@ -2,7 +2,7 @@
 
 `propose` checks a call's arguments and asks its gate, without side effects. Problems are reported to the model so
 that it can correct the call. `disabled` overrides every toolset. A platform's tools do not change while the daemon
-runs, because the model's prefix cache depends on them.
+runs, because the model's prefix cache depends on them; only those of MCP servers do, when a server changes them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, TypeAlias
 
 from loguru import logger
@@ -18,6 +19,7 @@ from loguru import logger
 from hermes.domain.access.api_key import is_named_key, surface_of
 from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
+from hermes.domain.mcp.tool_name import is_mcp_name
 from hermes.domain.turn.tool_call import Effect, Gate
 from hermes.domain.values import dataclass, replace
 from hermes.tools.terminal.command_output import OutputLimits, Redact, fit
@@ -66,7 +68,8 @@ class Toolbox:
         self._limits = limits
         self._redact = redact
         self._missing = {tool.name: why for tool in tools if (why := tool.available())}
-        self._schemas: dict[tuple[str, bool, bool, Only], bytes] = {}
+        self._fixed = self._tools
+        self._schemas: dict[tuple[str, Role, Only], bytes] = {}
         for setting, names in [*toolsets.items(), ("disabled", disabled)]:
             self._check_known(setting, names)
 
@@ -84,11 +87,20 @@ class Toolbox:
 
     def schemas(self, platform: str, role: Role = Role.OWNER, only: Only = None) -> bytes:
         """Return the `tools` of a model request: a JSON array, with the same bytes each time."""
-        key = (platform, role is Role.GUEST, role.approves, only)
-        if key not in self._schemas:
-            tools = [_function(self._tools[name]) for name in self.names(platform, role, only)]
-            self._schemas[key] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
-        return self._schemas[key]
+        key, schemas, known = (platform, role, only), self._schemas, self._tools
+        if key not in schemas:
+            tools = [_function(known[name]) for name in self.names(platform, role, only) if name in known]
+            schemas[key] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
+        return schemas[key]
+
+    def offer(self, tools: Iterable[Tool]) -> None:
+        """Replace the tools of MCP servers. They follow the others, so that their change costs less of a cache.
+
+        Threads read while this runs: both maps are replaced, never changed.
+        """
+        added = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        self._tools = {**self._fixed, **{name: tool for name, tool in added.items() if name not in self._fixed}}
+        self._schemas = {}
 
     def get(self, name: str, platform: str, role: Role = Role.OWNER, only: Only = None) -> Tool | None:
         tool = self._tools.get(name) if only is None or name in only else None
@@ -112,7 +124,8 @@ class Toolbox:
         if tool is None:
             return Proposal(arguments={}, problem=self._absence(name, context))
         try:
-            arguments = check_arguments(tool.parameters, _decoded(arguments_json))
+            check = tool.check or partial(check_arguments, tool.parameters)
+            arguments = check(_decoded(arguments_json))
         except ArgumentError as error:
             return Proposal(arguments={}, problem=f"{name} was not run: {error}")
         if problem := self._lacks(tool, arguments, context):
@@ -153,7 +166,9 @@ class Toolbox:
 
     def _enabled(self, tool: Tool, platform: str, role: Role) -> bool:
         enabled = self._toolsets.get(surface_of(platform), self._toolsets.get(DEFAULT, frozenset()))
-        names = {tool.name, tool.toolset}
+        names = {tool.name, tool.toolset, *tool.also_in}
+        if not role.includes(tool.least):
+            return False
         if role is Role.GUEST and not names & self._toolsets.get(GUEST, frozenset()):
             return False
         if not role.approves and names & self._unprotected:
@@ -181,7 +196,7 @@ class Toolbox:
     def _check_known(self, setting: str, names: Iterable[str]) -> None:
         known = {name for tool in self._tools.values() for name in (tool.name, tool.toolset)}
         for name in names:
-            if name not in known:
+            if name not in known and not is_mcp_name(name):  # servers are asked for their tools later
                 near = get_close_matches(name, known, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
                 raise ConfigError(f"tools: {setting}: unknown toolset or tool {name!r}; {hint}")

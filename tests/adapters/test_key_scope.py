@@ -143,6 +143,7 @@ async def test_named_key_reaches_nothing_of_others(
         "GET /api/sessions",
         "GET /api/commands",
         "POST /api/commands",
+        "POST /mcp",  # see tests/mcp/test_serving.py
     }
     expected = {200} if route in harmless else {403} if route in REFUSED else {404}
     assert response.status in expected, said

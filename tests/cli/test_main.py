@@ -26,7 +26,7 @@ COMMANDS = [
     "suspend", "resume", "compress", "delete", "reload", "dashboard", "logs", "outbox", "dead-letters", "send",
     "webhooks", "hooks", "channels", "plugins", "pairing", "setup", "export", "import", "backup", "restore",
     "service", "storage", "slack", "config", "tools", "model", "trust", "skills", "memory", "profile",
-    "completion",
+    "mcp", "completion",
 ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.live_api import LiveApi
+from hermes.adapters.admin.mcp_api import McpApi
 from hermes.adapters.admin.memory_api import MemoryApi
 from hermes.adapters.admin.outbox_api import OutboxApi
 from hermes.adapters.admin.profile_api import ProfileApi
@@ -78,6 +79,7 @@ class OperatorApi:
         skills: SkillApi | None = None,
         memory: MemoryApi | None = None,
         profile: ProfileApi | None = None,
+        mcp: McpApi | None = None,
     ) -> None:
         self._automation = None if service.events is None else AutomationApi(service, service.events)
         self._service = service
@@ -86,6 +88,7 @@ class OperatorApi:
         self._skills = skills
         self._memory = memory
         self._profile = profile
+        self._mcp = mcp
         self._chat = chat
 
     def routes(self) -> list[web.RouteDef]:
@@ -130,6 +133,7 @@ class OperatorApi:
             *(self._skills.table() if self._skills is not None else ()),
             *(self._memory.table() if self._memory is not None else ()),
             *(self._profile.table() if self._profile is not None else ()),
+            *(self._mcp.table() if self._mcp is not None else ()),
             *(self._dashboard.table() if self._dashboard is not None else ()),
             *(self._chat.table() if self._chat is not None else ()),
         ]

@@ -9,6 +9,7 @@ from aiohttp import web
 from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.dashboard_api import DashboardApi
 from hermes.adapters.admin.key_api import KeyApi
+from hermes.adapters.admin.mcp_api import McpApi
 from hermes.adapters.admin.memory_api import MemoryApi
 from hermes.adapters.admin.operator_api import OperatorApi
 from hermes.adapters.admin.profile_api import ProfileApi
@@ -17,6 +18,7 @@ from hermes.adapters.chat.services import ChatServices
 from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.routes import api_routes
 from hermes.config.trust import WorkingDirectories
+from hermes.ports.mcp_servers.mcp_control import McpServers
 from hermes.services.keys import KeyService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
@@ -33,6 +35,7 @@ def admin_routes(
     skills: SkillService | None,
     memories: MemoryService | None,
     profile: ProfileService | None = None,
+    mcp: McpServers | None,
 ) -> list[web.RouteDef]:
     chat = None if chat_services is None else ChatApi(service, chat_services, workdirs)
     own = OperatorApi(
@@ -43,5 +46,6 @@ def admin_routes(
         skills=None if skills is None else SkillApi(service, skills),
         memory=None if memories is None else MemoryApi(service, memories),
         profile=None if profile is None else ProfileApi(service, profile),
+        mcp=None if mcp is None else McpApi(service, mcp),
     )
     return [*own.routes(), *api_routes(service)]

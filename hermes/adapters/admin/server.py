@@ -26,6 +26,7 @@ from hermes.config.log import redact
 from hermes.config.trust import WorkingDirectories
 from hermes.domain.errors import AlreadyRunningError, HomeError
 from hermes.domain.values import replace
+from hermes.ports.mcp_servers.mcp_control import McpServers
 from hermes.services.keys import KeyService
 from hermes.services.learning.skill_service import SkillService
 from hermes.services.memory.memory_service import MemoryService
@@ -60,7 +61,9 @@ class AdminServer:
         skills: SkillService | None = None,
         memories: MemoryService | None = None,
         profile: ProfileService | None = None,
+        mcp: McpServers | None = None,
     ) -> None:
+        self._mcp = mcp
         self._path = socket_path
         self._service = replace(service, lifetime=Lifetime(), platform="cli")
         self._keys = keys
@@ -103,6 +106,7 @@ class AdminServer:
             skills=self._skills,
             memories=self._memories,
             profile=self._profile,
+            mcp=self._mcp,
         )
 
     async def stop(self, grace_s: float) -> None:

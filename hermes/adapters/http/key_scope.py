@@ -29,6 +29,7 @@ ROUTES = frozenset(
         "POST /v1/completions",
         "GET /v1/capabilities",
         "GET /v1/toolsets",
+        "POST /mcp",
         "POST /api/sessions/{id}/chat",
         "POST /api/sessions/{id}/chat/stream",
         "GET /v1/models",

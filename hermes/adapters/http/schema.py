@@ -71,6 +71,11 @@ def schema_of(kind: Any) -> JsonSchema:
     return schema
 
 
+def inline_schema(kind: type[msgspec.Struct]) -> JsonSchema:
+    """Return the whole schema of a type, without a reference to the type itself."""
+    return components(kind)[kind.__name__]
+
+
 def unknown_fields(body: Any, kind: type[msgspec.Struct]) -> list[str]:
     """Return the names of fields that the type does not have."""
     return [name for name in body if name not in _names(kind)] if isinstance(body, dict) else []

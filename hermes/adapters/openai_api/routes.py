@@ -14,6 +14,7 @@ from hermes.adapters.openai_api.events.webhook_api import WebhookApi
 from hermes.adapters.openai_api.file_api import FileApi
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.jobs.job_api import JobApi
+from hermes.adapters.openai_api.mcp.mcp_server_api import McpServerApi
 from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.process_api import ProcessApi
 from hermes.adapters.openai_api.provider_api import ProviderApi
@@ -41,6 +42,7 @@ def api_routes(service: Service) -> list[web.RouteDef]:
         ProviderApi(service),
         TextCompletions(service),
         WebhookApi(service),
+        McpServerApi(service),
     )
     sessions = (SessionApi(service), SessionEditApi(service), SearchApi(service), SessionChatApi(service))
     return [route for part in (*parts, *sessions, *_turn_parts(service)) for route in part.routes()]

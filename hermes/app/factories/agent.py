@@ -25,6 +25,7 @@ from hermes.agent.runner import AgentRunner
 from hermes.agent.summariser import Summariser, SummarySettings
 from hermes.agent.tool_step import Folders, ToolStep
 from hermes.app.actor_system import ActorSystem
+from hermes.app.factories.mcp_client.lazy_mcp import LazyMcp
 from hermes.app.factories.memory import memory_settings
 from hermes.app.factories.models import choice_of, review_model, terms_of, title_model
 from hermes.app.factories.provider_proxy import proxy_target
@@ -157,11 +158,15 @@ class Prepared(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._made: asyncio.Task[T] | None = None
+        self.after: Callable[[T], Awaitable[None]] | None = None  # called with the value each time it is asked for
 
     async def __call__(self) -> T:
         if self._made is None:
             self._made = asyncio.create_task(asyncio.to_thread(self._make))
-        return await asyncio.shield(self._made)
+        made = await asyncio.shield(self._made)
+        if self.after is not None:
+            await self.after(made)
+        return made
 
 
 def preferences(config: Config) -> Preferences:
@@ -190,6 +195,7 @@ class AgentParts:
     profile: ProfileService
     tool_schemas: Callable[[str, Role, tuple[str, ...] | None], Awaitable[bytes]]  # the same, or only some of them
     workshop: Callable[[], Awaitable[PreparedTurn]]
+    mcp: LazyMcp
     defaults: Preferences  # what applies unless a conversation has chosen
     aliases: tuple[str, ...] = ()
     recalls: bool = False  # search earlier conversations before each turn
@@ -231,6 +237,7 @@ class AgentParts:
         self.memories.settings = memory_settings(config)
         self.review = review_settings(config)
         self.children.configure(config)
+        self.mcp.configure(config.mcp_servers)
         self.aliases = alias_names(config)
         in_force = self.defaults.personality  # a change needs a restart
         self.defaults = dataclasses.replace(preferences(config), personality=in_force)
@@ -257,6 +264,7 @@ async def make_agent(
     profile: ProfileService,
     events: EventServices,
     plugin_tools: tuple[Tool, ...] = (),
+    mcp: LazyMcp,
 ) -> AgentParts:
     hub, folders = system.ports.hub, folders_of(home)
     hooks = system.inner_calls.hooks = events.hooks if events.hooks.hooks else None
@@ -285,6 +293,7 @@ async def make_agent(
             tell=_from_thread(system.notices.announce),
         )
     )
+    workshop.after = mcp.prepare_turn
 
     async def tool_names(platform: str, role: Role) -> tuple[str, ...]:
         return (await workshop()).toolbox.names(platform, role)
@@ -342,9 +351,11 @@ async def make_agent(
         checkpoints=checkpoints,
         tool_schemas=tool_schemas,
         workshop=workshop,
+        mcp=mcp,
         aliases=alias_names(config),
         defaults=preferences(config),
     )
+    mcp.side = parts.side
     return parts
 
 

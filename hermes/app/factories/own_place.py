@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from hermes.config.home import Home
-from hermes.config.settings import Config
+from hermes.config.settings import SECTIONS, Config
 from hermes.system.own_ports import own_ports
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
     """Return the configuration directory, and every file that a setting names for a key or a token."""
     named = [str(home.config_file.parent)]
-    for section in fields(config):
-        values = getattr(config, section.name)
+    for section in SECTIONS:
+        values = getattr(config, section)
         named += [getattr(values, each.name) for each in fields(values) if each.name.endswith("_file")]
     return tuple(dict.fromkeys(os.path.realpath(path) for path in named if path))
 

@@ -166,6 +166,8 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     config, sources = explain_config(Home.from_environ(environ), environ)
     sections = asdict(config)
+    # Without the values of env and headers, which may be secrets.
+    sections["mcp_servers"] = {each.name: each.address for each in config.mcp_servers}
     if args.json:
         print_json(sections | {"sources": dict(sources)})
         return 0

@@ -180,6 +180,20 @@ def daemon_findings(info: Mapping[str, Any]) -> Iterator[CheckResult]:
         if each["problem"]:
             text = f"{each['name'].capitalize()} has a problem: {one_line(each['problem'])}."
             yield warning(f"daemon.{each['name']}", text, "It retries by itself; `hermes status` shows its state.")
+    yield from _mcp_findings(info.get("mcp") or {})
+
+
+def _mcp_findings(mcp: Mapping[str, Any]) -> Iterator[CheckResult]:
+    for name, problem in mcp.get("problems", {}).items():
+        text = f"The MCP server {name} has a problem: {one_line(problem)}."
+        yield warning(f"daemon.mcp.{name}", text, f"Correct it, then run `hermes mcp test {name}`.")
+    for name, count in mcp.get("waiting_for_approval", {}).items():
+        text = f"{count} tools of the MCP server {name} are new or changed, and withheld."
+        yield warning(
+            f"daemon.mcp.{name}.tools",
+            text,
+            f"See `hermes mcp show {name}`; `hermes mcp approve {name}` accepts them.",
+        )
 
 
 def _configuration_findings(subject: Subject) -> Iterator[CheckResult]:

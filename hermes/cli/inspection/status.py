@@ -88,6 +88,7 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
         *([("jobs", _jobs(jobs, time.time()))] if (jobs := info.get("jobs")) else []),
         *([("hooks", _hooks(hooks))] if (hooks := info.get("hooks")) else []),
         *(("plugin", f"{name} is not used: {problem}") for name, problem in (info.get("plugins") or {}).items()),
+        *([("MCP", _mcp(mcp))] if (mcp := info.get("mcp") or {}).get("servers") else []),
         *(("webhook", f"{name}: {problem}") for name, problem in (info.get("webhooks") or {}).items()),
         *(
             [("resume", str(info["resume"]))] if "resume" in info else []
@@ -99,6 +100,15 @@ def _jobs(jobs: Mapping[str, Any], now: float) -> str:
     due = jobs["next_due_at"]
     coming = "none is due" if due is None else f"the next one is due in {duration(max(0.0, due - now))}"
     return f"{coming}, {count(jobs['running'], 'run')} in progress"
+
+
+def _mcp(mcp: Mapping[str, Any]) -> str:
+    states = ", ".join(f"{number} {state}" for state, number in sorted(mcp["states"].items()))
+    problems = "".join(f"; {name}: {one_line(problem)}" for name, problem in mcp["problems"].items())
+    waiting = "".join(
+        f"; {name}: {each} tools withheld" for name, each in mcp.get("waiting_for_approval", {}).items()
+    )
+    return f"{count(mcp['servers'], 'server')}, {states}{problems}{waiting}"
 
 
 def _hooks(hooks: Mapping[str, Any]) -> str:

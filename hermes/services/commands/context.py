@@ -16,6 +16,7 @@ from hermes.domain.values import dataclass
 from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
 from hermes.ports.job.jobs import Jobs
+from hermes.ports.mcp_servers.mcp_control import McpServers
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
@@ -66,6 +67,7 @@ class CommandServices:
     context: ContextService | None = None
     user_commands: UserCommands | None = None
     jobs: Jobs | None = None
+    mcp: McpServers | None = None
     platforms: Callable[[], Sequence[Mapping[str, str]]] = tuple  # name, state and problem of each
 
     def default(self) -> Default:

@@ -391,6 +391,15 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "your own conversations in a private chat, in a group only that of the group.",
     ),
     SlashCommand(
+        name="mcp",
+        group=CommandGroup.KNOW,
+        usage="[list|show NAME|test NAME|approve NAME|stop NAME|questions|answer ID TEXT|decline ID]",
+        help="Show MCP servers, and answer their questions",
+        details="answer and decline are for the person whom a server asks. show, test, approve and stop are for the "
+        "owner and admins; approve accepts new and changed tools.",
+        choices=("list", "show", "test", "approve", "stop", "questions", "answer", "decline"),
+    ),
+    SlashCommand(
         name="help",
         aliases=("commands", "start"),
         group=CommandGroup.KNOW,

@@ -21,6 +21,7 @@ from hermes.domain.values import replace
 from hermes.ports.children import Subagents
 from hermes.ports.given import Clock
 from hermes.ports.job.jobs import Jobs
+from hermes.ports.mcp_servers.mcp_control import McpServers
 from hermes.ports.processes import ProcessList
 from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
@@ -39,6 +40,7 @@ from hermes.services.commands import (
     turn,
 )
 from hermes.services.commands.context import CheckpointList, CommandContext, CommandServices, Handler
+from hermes.services.commands.mcp_servers import mcp_commands
 from hermes.services.commands.progress import goal_command, rollback_command
 from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
 from hermes.services.commands.reply import CommandCaller, CommandReply, refused
@@ -67,6 +69,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **recall_commands.HANDLERS,
     **memory_command.HANDLERS,
     **job_command.HANDLERS,
+    **mcp_commands.HANDLERS,
 }
 
 
@@ -111,6 +114,7 @@ class CommandService:
         user_commands: UserCommands | None = None,
         told: CommandTold | None = None,
         scheduled: Jobs | None = None,
+        mcp: McpServers | None = None,
     ) -> None:
         self._user_commands = user_commands
         self._told = told  # hears of every command that ran
@@ -139,6 +143,7 @@ class CommandService:
             context=context,
             user_commands=user_commands,
             jobs=scheduled,
+            mcp=mcp,
         )
 
     async def context_report(self, session: Session) -> ContextReport | None:

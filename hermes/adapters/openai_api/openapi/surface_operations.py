@@ -7,6 +7,7 @@ from typing import Any
 from hermes.adapters.http.parameter import IDEMPOTENCY_HEADER, KEY_HEADER, SESSION_HEADER
 from hermes.adapters.openai_api.file_api import FileListQuery
 from hermes.adapters.openai_api.jobs.job_operations import JOBS
+from hermes.adapters.openai_api.mcp.tool_input import RpcMessage
 from hermes.adapters.openai_api.openapi import stream_text, surface_answers
 from hermes.adapters.openai_api.openapi.operation import ApiRoute
 from hermes.adapters.openai_api.provider_api import EmbeddingsRequest, ImageRequest, SpeechRequest
@@ -46,6 +47,14 @@ _AGENT = (
         headers=(IDEMPOTENCY_HEADER,),
         events=surface_answers.SessionChatEvent,
         stream_text=stream_text.SESSION_CHAT,
+    ),
+    ApiRoute(
+        route="POST /mcp",
+        id="sendMcpMessage",
+        summary="Send one message of the Model Context Protocol, over streamable HTTP",
+        answer=dict[str, Any],
+        body=RpcMessage,
+        example={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     ),
     ApiRoute(
         route="GET /v1/health", id="getAgentHealth", summary="Liveness", answer=surface_answers.AgentHealth, open=True

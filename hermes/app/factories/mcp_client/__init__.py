@@ -1,0 +1,1 @@
+"""Factory of the MCP client."""

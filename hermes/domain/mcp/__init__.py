@@ -1,0 +1,1 @@
+"""MCP: configured servers, their tools, health of connections, and questions of servers. Pure."""

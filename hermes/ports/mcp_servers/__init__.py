@@ -1,0 +1,1 @@
+"""Ports to the client of MCP servers."""
