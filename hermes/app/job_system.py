@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.actors.jobs.scheduler_actor import LookForJobs, SchedulerActor
 from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.config.time_zone import find_zone, zone_complaint
+from hermes.config.toolset import complaint_about_tool
 from hermes.domain.child.child import Purpose
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
@@ -109,6 +110,7 @@ class JobSystem:
             settings=settings,
             channels=channels,
             head=self._head,
+            tool_problem=complaint_about_tool,
             new_operation=lambda: new_marker() + new_marker(),
             look=self.look,
             start_runs=child_sessions.start,

@@ -108,6 +108,7 @@ async def test_only_approvers_reach_beyond_their_own_chat(here: SessionHarness, 
         ({"script": "/etc/passwd"}, "bad_job"),
         ({"script": "../a"}, "bad_job"),
         ({"colour": "red"}, "bad_job"),
+        ({"tools": ["terminall"]}, "bad_job"),
     ],
 )
 async def test_bad_fields_are_refused(here: SessionHarness, fields: dict[str, Any], code: str) -> None:
