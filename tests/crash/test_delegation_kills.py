@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import threading
 import urllib.error
 from collections.abc import Iterator
 from contextlib import suppress
@@ -72,3 +73,25 @@ def test_interrupted_delegation_goes_on_with_the_same_subagents(daemon: DaemonPr
     assert len(children) == 2
     eventually(lambda: all(each["phase"] == "ended" for each in children_of(daemon, "s")))
     assert daemon.ask("!echo over", "s").text == "over"
+
+
+def test_research_over_five_subagents_survives_two_kills(daemon: DaemonProcess) -> None:
+    """The story in docs/subagents.md."""
+    topics = ("history", "prices", "rivals", "risks", "law")
+    slow = {"tasks": [{"goal": f"!tool todo {{}}\n!slow {n + 1} {topic}"} for n, topic in enumerate(topics)]}
+    asked = threading.Thread(target=delegate, args=(daemon, slow))
+    asked.start()
+    for _ in range(2):
+        eventually(lambda: len(children_of(daemon, "s")) == 5)
+        eventually(lambda: any(each["phase"] == "running" for each in children_of(daemon, "s")))
+        daemon.kill()
+        asked.join()
+        daemon.start()
+        asked = threading.Thread(target=delegate, args=(daemon, slow))
+        asked.start()
+    asked.join()
+    answer = delegate(daemon, slow)  # the same message: its turn is not started again
+    for number in range(1, 6):
+        assert answer.count(f"## Task {number}:") == 1
+        assert answer.count(f"This answer takes {number} seconds") == 1
+    assert len(children_of(daemon, "s")) == 5

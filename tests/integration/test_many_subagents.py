@@ -20,8 +20,9 @@ MAX_BYTES_EACH = 60_000
 
 
 def resident_bytes(pid: int) -> int:
+    """Return the memory of the process itself, without the mapped pages of the store."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    [line] = [line for line in lines if line.startswith("VmRSS:")]
+    [line] = [line for line in lines if line.startswith("RssAnon:")]
     return int(line.split()[1]) * 1024
 
 
