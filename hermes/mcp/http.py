@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -53,13 +55,14 @@ def make_http_client(
     timeout: httpx2.Timeout | None = None,
     auth: Any = None,
     *,
+    trusted: ssl.SSLContext,
     read_s: float = 300.0,
 ) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         headers=dict(headers or {}),
         timeout=timeout or httpx2.Timeout(_STEP_S, read=read_s),
         auth=auth,
-        transport=_LimitedTransport(),
+        transport=_LimitedTransport(verify=trusted),
         follow_redirects=False,
     )
 
@@ -68,6 +71,7 @@ def make_http_client(
 async def http_transport(
     spec: McpServerSpec, headers: Mapping[str, str], auth: Any
 ) -> AsyncGenerator[TransportStreams, None]:
+    trusted = await asyncio.to_thread(httpx2.create_ssl_context)  # reads the certificates of authorities
     read_s = max(spec.timeout_s, spec.keepalive_s) + _STEP_S
     if spec.transport is TransportKind.SSE:
 
@@ -76,7 +80,7 @@ async def http_transport(
             timeout: httpx2.Timeout | None = None,
             auth: Any = None,
         ) -> httpx2.AsyncClient:
-            return make_http_client(headers, timeout, auth)
+            return make_http_client(headers, timeout, auth, trusted=trusted)
 
         client = sse_client(
             spec.url, dict(headers), timeout=_STEP_S, sse_read_timeout=read_s, httpx_client_factory=factory, auth=auth
@@ -85,7 +89,7 @@ async def http_transport(
             yield streams
         return
     async with (
-        make_http_client(headers, auth=auth, read_s=read_s) as http,
+        make_http_client(headers, auth=auth, trusted=trusted, read_s=read_s) as http,
         streamable_http_client(spec.url, http_client=http) as streams,
     ):
         yield streams

@@ -29,7 +29,7 @@ async def manage(context: CommandContext) -> CommandReply:
     if not context.caller.role.includes(Role.USER):
         return refused("The list of MCP servers is for users, admins and the owner.")
     if word in ("", "list"):
-        return await _listed(mcp)
+        return await _listed(mcp, problems=context.caller.role.approves)
     if word not in _OWNERS or not rest:
         return context.usage("Give list, questions, or an action and a name.")
     if not context.caller.role.approves:
@@ -37,11 +37,12 @@ async def manage(context: CommandContext) -> CommandReply:
     return await _acted(mcp, word, rest)
 
 
-async def _listed(mcp: McpServers) -> CommandReply:
+async def _listed(mcp: McpServers, *, problems: bool) -> CommandReply:
+    """List the servers. Only the owner and admins see problems: the words of a server can hold secrets."""
     rows = await mcp.listed()
     if not rows:
         return CommandReply(text="No MCP server is configured; the owner adds one with `hermes mcp add`.")
-    return CommandReply(text="\n".join(_line(row) for row in rows))
+    return CommandReply(text="\n".join(_line(row if problems else {**row, "problem": ""}) for row in rows))
 
 
 def _line(row: Mapping[str, Any]) -> str:
