@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any, Final
 
+from hermes.domain.access.permission import NEEDS_APPROVER
 from hermes.domain.errors import BadInputError
 from hermes.domain.event.target import TargetKind, parse_targets
 from hermes.domain.job.job import MAX_NAME, MAX_PROMPT, ApprovalPolicy, Job, MissedPolicy
@@ -46,7 +47,7 @@ class FieldTerms:
 def with_fields(job: Job, fields: Mapping[str, Any], terms: FieldTerms) -> Job:
     """Return the job with these fields. A new schedule or zone does not yet change its next occurrence."""
     if not terms.approves and (refused := sorted(APPROVERS_ONLY & {name for name, value in fields.items() if value})):
-        raise BadInputError(f"only the owner and admins may set {', '.join(refused)}", code="approver_needed")
+        raise BadInputError(f"only the owner and admins may set {', '.join(refused)}", code=NEEDS_APPROVER)
     changes: dict[str, Any] = {}
     for name, value in fields.items():
         changes[name] = _checked(name, value, terms)
@@ -127,7 +128,7 @@ def _targets(value: Any, terms: FieldTerms) -> tuple[str, ...]:
     own = (TargetKind.LOCAL, TargetKind.ORIGIN)
     if not terms.approves and (others := [str(each) for each in targets if each.kind not in own]):
         problem = f"only the owner and admins may deliver to {', '.join(others)}"
-        raise BadInputError(problem, param="deliver", code="approver_needed")
+        raise BadInputError(problem, param="deliver", code=NEEDS_APPROVER)
     return tuple(map(str, targets))
 
 

@@ -138,7 +138,7 @@ def listed(folder: Path) -> list[Checkpoint]:
     except FileNotFoundError:
         return []
     except (ValueError, TypeError) as error:
-        raise BadInputError(f"the list of checkpoints in {folder} is damaged", code="damaged") from error
+        raise BadInputError(f"the list of checkpoints in {folder} is damaged", code="checkpoint_damaged") from error
 
 
 def _save(folder: Path, kept: Sequence[Checkpoint]) -> None:

@@ -82,7 +82,7 @@ class Snapshot:
         self._files += 1
         self._bytes += status.st_size
         if self._files > self._limits.files or self._bytes > self._limits.total_bytes:
-            raise TooLargeError("the working directory is too large for a checkpoint", code="too_large")
+            raise TooLargeError("the working directory is too large for a checkpoint", code="checkpoint_too_large")
         mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
         seen = (status.st_size, status.st_mtime_ns, status.st_ino)
         if (known := self._known.get(path)) is not None and known[:3] == seen:

@@ -9,6 +9,7 @@ import pytest
 
 from hermes.actors.jobs.scheduler_actor import LookForJobs
 from hermes.app.job_system import SCHEDULER
+from hermes.domain.access.permission import NEEDS_APPROVER
 from hermes.domain.access.role import Role
 from hermes.domain.child.child import PREFIX, ChildDuty
 from hermes.domain.errors import BadInputError, UnknownJobError
@@ -88,7 +89,7 @@ async def test_people_see_and_change_their_own_jobs_alone(here: SessionHarness, 
     ids=str,
 )
 async def test_only_approvers_reach_beyond_their_own_chat(here: SessionHarness, fields: dict[str, Any]) -> None:
-    assert await code_of(make(here, JobCaller(source=ANN), **fields)) == "approver_needed"
+    assert await code_of(make(here, JobCaller(source=ANN), **fields)) == NEEDS_APPROVER
 
 
 @pytest.mark.parametrize(
