@@ -26,12 +26,14 @@ from hermes.domain.session.builder import encode
 from hermes.domain.session.protocol import NotePost
 from hermes.domain.session.state import OPEN_PHASES, Phase, Session
 from hermes.domain.source import Place, Source
+from hermes.domain.text.fence import fenced
 from hermes.domain.turn.submission import Busy, Submission
 from hermes.domain.values import dataclass
 from hermes.ports.children import ChildGroup, ChildPlan, ChildPurpose, Fate
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.sessions import Sessions
+from hermes.system.random_id import new_marker
 
 Offered = Callable[[str, Role, tuple[str, ...] | None], Awaitable[Mapping[str, str]]]  # tools and their toolsets
 Share = Callable[[SessionId, SessionId], Awaitable[None]]  # lets a child work in the parent's chosen directory
@@ -191,7 +193,7 @@ class BackgroundPurpose(SubagentPurpose):
         if parent.place is None:
             await self._submit(duty, parent, text)
             return ()
-        wish = NotePost(outgoing=self._note(duty, parent.place, text), shown=text)
+        wish = NotePost(outgoing=self._note(duty, parent.place, text), shown=_fenced(text))
         try:
             await self._sessions.post(parent.id, wish)
         except AlreadySeenError:  # posted before the daemon was killed
@@ -216,7 +218,10 @@ class BackgroundPurpose(SubagentPurpose):
             feed.close()
 
     async def _submit(self, duty: ChildDuty, parent: Session, text: str) -> None:
-        message = encode(role="user", content=f"{text}\n\nTell the person about it in short.")
+        told = (
+            f"A background task of this conversation has ended.\n{_fenced(text)}\nTell the person about it in short."
+        )
+        message = encode(role="user", content=told)
         submission = Submission(
             turn=duty.first_turn,
             messages=(message,),
@@ -243,6 +248,11 @@ async def _next_end_of_turn(feed: Subscription, session: SessionId) -> None:
                     return
     except TimeoutError:
         return
+
+
+def _fenced(text: str) -> str:
+    """Return a report for the model: it can quote web pages, so it is information and no instruction."""
+    return fenced(text, new_marker(), max_chars=len(text))
 
 
 def report_text(duty: ChildDuty, outcome: TurnOutcome) -> str:
