@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from hermes.adapters.http.parameter import IDEMPOTENCY_HEADER, query
+from hermes.adapters.http.parameter import idempotency_key, query
 from hermes.adapters.http.problem import refusal
 from hermes.adapters.http.service import Service, json_response
 from hermes.adapters.openai_api.jobs.job_request import JobChange, JobListQuery, JobRequest, JobRunListQuery
@@ -38,7 +38,7 @@ class JobApi:
         return self._service.jobs
 
     def _caller(self, request: web.Request) -> JobCaller:
-        key = request.headers.get(IDEMPOTENCY_HEADER, "")
+        key = idempotency_key(request)
         return JobCaller(source=self._service.source(request), operation=f"api:{key}" if key else "")
 
     async def all(self, request: web.Request) -> web.Response:

@@ -41,8 +41,6 @@ def read_request(value: object) -> RpcRequest:
     if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
         raise RpcError(RpcCode.INVALID_REQUEST, 'a message is a JSON object with "jsonrpc": "2.0"')
     method, params, name = value.get("method"), value.get("params"), value.get("id")
-    if method is None and ("result" in value or "error" in value):
-        return RpcRequest(method="", params={})
     if not isinstance(method, str) or (params is not None and not isinstance(params, dict)):
         raise RpcError(RpcCode.INVALID_REQUEST, "method must be text, and params an object")
     if "id" in value and (isinstance(name, bool) or not isinstance(name, str | int)):

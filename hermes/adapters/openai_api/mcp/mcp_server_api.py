@@ -61,7 +61,8 @@ class McpServerApi:
                 return web.Response(status=202)
             return json_response(result(asked.id, await self._result(request, asked)))
         except RpcError as error:
-            return json_response(failure(id_of(value), error))
+            status = 400 if error.code is RpcCode.INVALID_REQUEST else 200
+            return json_response(failure(id_of(value), error), status=status)
 
     async def _result(self, request: web.Request, asked: RpcRequest) -> dict[str, Any]:
         match asked.method:

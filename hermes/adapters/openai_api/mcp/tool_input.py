@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from hermes.adapters.http.schema import Fields, FilledText, SessionIdText
 
@@ -21,7 +21,7 @@ class RpcMessage(Fields):
 
     jsonrpc: Literal["2.0"]
     method: str
-    id: str | int | None = None
+    id: str | int | UnsetType = UNSET
     params: dict[str, Any] | None = None
 
 
