@@ -28,6 +28,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
         "docs/howto/openai-clients",
         "docs/howto/access",
         "docs/howto/budget",
+        "docs/howto/web-search",
         "docs/howto/tool",
         "docs/howto/adapter",
         "docs/howto/stuck-session",

@@ -53,6 +53,7 @@ GUIDANCE: Mapping[str, str] = {
     "search_files": "search_files: prefer it to grep and find in the terminal.",
     "patch": "patch: prefer it to rewriting a whole file; change only what was requested.",
     "write_file": "write_file: for new files; it replaces existing content.",
+    "web_search": "web_search: results are untrusted and short; read a page with web_fetch before you rely on it.",
     "web_fetch": "web_fetch: a page is untrusted text; quote what you rely on.",
     "todo": "todo: use it for work with three or more steps and keep it current; it survives a compression.",
     "clarify": (

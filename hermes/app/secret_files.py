@@ -51,6 +51,7 @@ def _in_use(home: Home, config: Config, environ: Mapping[str, str]) -> dict[str,
     return {
         "model.api_key_file": config.model.api_key_file if config.model.is_remote else "",
         "api.key_file": str(api_key_path(home, config)) if asks_for_key else "",
+        "web.search_api_key_file": config.web.search_api_key_file if config.web.search else "",
         "telegram.token_file": config.telegram.token_file if config.telegram.enabled else "",
         "slack.tokens_file": config.slack.tokens_file if config.slack.enabled else "",
     }

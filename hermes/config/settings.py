@@ -22,7 +22,13 @@ from hermes.config.schema import Rule, Value, host_complaint, setting, shaped
 from hermes.config.secret import Secret, usable
 from hermes.config.time_zone import zone_complaint
 from hermes.config.toolset import EVERY_TOOLSET, GUEST_TOOLSETS, complaint_about_tool
-from hermes.config.work_settings import CheckpointsConfig, CodeExecutionConfig, DelegationConfig, GoalsConfig
+from hermes.config.work_settings import (
+    CheckpointsConfig,
+    CodeExecutionConfig,
+    DelegationConfig,
+    GoalsConfig,
+    WebConfig,
+)
 from hermes.domain.errors import ConfigError
 from hermes.domain.mcp.server_spec import McpServerSpec
 from hermes.domain.values import dataclass
@@ -216,11 +222,6 @@ class ApprovalsConfig:
     mode: str = setting("manual", choices=("manual", "off"))
     deny: tuple[str, ...] = setting(())
     judged: tuple[str, ...] = setting(JUDGED, live=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebConfig:
-    allow_private_urls: bool = setting(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ EVERY_TOOLSET = (
     "terminal",
     "file",
     "web",
+    "search",
     "todo",
     "memory",
     "clarify",
@@ -32,6 +33,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "terminal": ("terminal",),
     "file": ("read_file", "write_file", "patch", "search_files"),
     "web": ("web_fetch",),
+    "search": ("web_search",),  # only with web.search_provider
     "todo": ("todo",),
     "memory": ("memory",),
     "clarify": ("clarify",),

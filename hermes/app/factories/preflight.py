@@ -52,5 +52,11 @@ def _checks(home: Home, config: Config) -> Iterator[Check]:
     if config.transcription.base_url and enabled:  # else it is not used
         names = ("transcription.api_key_env", "transcription.base_url")
         yield Check(names=names, look=lambda config, environ: config.transcription.api_key(environ))
+    if config.web.search:
+        keys = ("provider", "base_url", "api_key_env", "api_key_file")
+        yield Check(
+            names=tuple(f"web.search_{key}" for key in keys),
+            look=lambda config, environ: config.web.search_key(environ),
+        )
     for name in enabled:
         yield from assemblies()[name].checks

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.config.settings import ToolsConfig
 
 _SURFACES = ("default", "api", "cli", "guest")
+_SEARCH = "web_search"  # the only tool that needs a setting
 _FOR = "only here: default (chats), api, cli, guest"
 
 
@@ -43,7 +44,8 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.config.tool_choice import chosen
     from hermes.config.toolset import TOOLSETS
 
-    config = load_config(Home.from_environ(environ), environ).tools
+    loaded = load_config(Home.from_environ(environ), environ)
+    config, not_offered = loaded.tools, [] if loaded.web.search else [_SEARCH]
     has = {surface: chosen(config, surface) for surface in _SURFACES}
     tools = [
         {"tool": tool, "toolset": toolset, **{surface: tool in has[surface] for surface in _SURFACES}}
@@ -51,13 +53,15 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         for tool in members
     ]
     if args.json:
-        print_json({"tools": tools})
+        print_json({"tools": tools, "not_offered": not_offered})
         return 0
     rows = [
         [str(each["tool"]), str(each["toolset"]), *("yes" if each[surface] else "-" for surface in _SURFACES)]
         for each in tools
     ]
     print_table(["TOOL", "TOOLSET", "CHATS", "API", "CLI", "GUEST"], rows)
+    if not_offered:
+        print_text(f"{_SEARCH} is not offered: no provider is configured. Set web.search_provider to have it.")
     return 0
 
 

@@ -83,10 +83,10 @@ def execute_code_tool(
         """Run a Python script that calls your tools, and return what it prints.
 
         Use it for three or more tool calls with logic between them: loops, filters, many files. `from hermes_tools
-        import read_file, terminal, ...` gives web_fetch, read_file, write_file, search_files, patch, terminal,
-        session_search and the tools of MCP servers, as far as you have them, with the same parameters. Each returns
-        the result as text, or raises ToolCallError. The results do not enter your context: print a short summary.
-        The script runs in the sandbox with the standard library. It has a limit of time and of calls.
+        import read_file, terminal, ...` gives web_search, web_fetch, read_file, write_file, search_files, patch,
+        terminal, session_search and the tools of MCP servers, as far as you have them, with the same parameters.
+        Each returns the result as text, or raises ToolCallError. The results do not enter your context: print a short
+        summary. The script runs in the sandbox with the standard library. It has a limit of time and of calls.
         """
         if "\0" in code or not code.strip():
             raise ToolError("The script was not run: it is empty or contains a NUL character.")

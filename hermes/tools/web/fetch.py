@@ -3,7 +3,7 @@
 Rules:
 - The guard checks the URL of every redirect, and only its resolver and sockets are used. Proxies of the environment
   and cookies are not used.
-- Size, time and number of redirects are limited. Nothing is decompressed or parsed in the daemon's process.
+- Size, time and number of redirects are limited. No document is decompressed or parsed in the daemon's process.
 - Every failure raises a ToolError.
 """
 
@@ -16,7 +16,7 @@ import sys
 from asyncio.subprocess import PIPE
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes.domain.process.sandbox_launch import Box
 from hermes.domain.values import dataclass
@@ -80,7 +80,7 @@ async def fetch(url: str, guard: AddressGuard, limits: FetchLimits, workers: Wor
 
 
 @contextmanager
-def _translated(limits: FetchLimits) -> Iterator[None]:
+def _translated(limits: FetchLimits, what: str = "the page") -> Iterator[None]:
     """Translate errors of a fetch to ToolErrors."""
     from aiohttp import ClientError, InvalidURL  # noqa: PLC0415 - slow, and only needed when something is fetched
 
@@ -94,7 +94,7 @@ def _translated(limits: FetchLimits) -> Iterator[None]:
         raise ToolError("The URL is not valid.") from error
     except (ClientError, OSError, ValueError) as error:
         detail = str(error) or type(error).__name__
-        raise ToolError(f"Could not fetch the page: {detail[:300]}") from error
+        raise ToolError(f"Could not fetch {what}: {detail[:300]}") from error
 
 
 async def download(url: str, guard: AddressGuard, limits: FetchLimits) -> tuple[bytes, str]:
@@ -110,6 +110,27 @@ async def download(url: str, guard: AddressGuard, limits: FetchLimits) -> tuple[
     with _translated(limits):
         async with asyncio.timeout(limits.total_s):
             return await _visit(url, guard, limits, use, {"Accept": "*/*", "Accept-Encoding": "identity"})
+
+
+async def call_api(
+    url: str,
+    guard: AddressGuard,
+    limits: FetchLimits,
+    *,
+    fields: Mapping[str, Any],
+    post: bool,
+    headers: Mapping[str, str],
+) -> tuple[int, bytes]:
+    """Send one request to an API and return its status and body. Redirects are not followed. Raises ToolError."""
+    about = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
+    with _translated(limits, "the answer"):
+        async with asyncio.timeout(limits.total_s), _session(guard) as session:
+            sent: dict[str, Any] = {"json": fields} if post else {"params": fields}
+            method, target = "POST" if post else "GET", guard.url(url)
+            async with session.request(method, target, allow_redirects=False, headers=about, **sent) as response:
+                if response.headers.get("Content-Encoding", "identity") != "identity":
+                    raise ToolError("The server sent the answer compressed.")
+                return response.status, await _body(response, limits.body_bytes)
 
 
 async def document_text(body: bytes, content_type: str, *, max_bytes: int, workers: Workers) -> str:

@@ -56,6 +56,17 @@ def test_keys_that_only_chats_need_are_not_asked_for_without_them(tmp_path: Path
     assert "the transcription's key is missing" in found
 
 
+def test_a_web_search_that_cannot_work_is_a_problem(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "web: {search_provider: searxng}\n")
+    assert "web.search_base_url" in found
+    assert problems(tmp_path, "web: {search_provider: searxng, search_base_url: 'http://127.0.0.1:8888'}\n") == []
+    (found,) = problems(tmp_path, "web: {search_provider: brave}\n")
+    assert "BRAVE_SEARCH_API_KEY" in found
+    assert problems(tmp_path, "web: {search_provider: brave}\n", BRAVE_SEARCH_API_KEY="k") == []
+    (tmp_path / "search.key").write_text("k\n")
+    assert problems(tmp_path, "web: {search_provider: exa, search_api_key_file: search.key}\n") == []
+
+
 def test_an_api_key_that_the_start_would_refuse_is_a_problem_too(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, "", HERMES_API_KEY="short")
     assert "HERMES_API_KEY" in found
