@@ -45,6 +45,7 @@ class MemoryOutcome:
     change: int = 0  # number of the change that was stored; 0: it waits for an approval
     proposal: int = 0  # number of the proposal that waits
     repeated: bool = False  # the same request was done before
+    state_of: int | None = None  # number of the change whose notes a revert brought back; 0: those before the first
 
 
 class Memories(Protocol):

@@ -6,6 +6,7 @@ a restart. All functions read the disk: call them in a thread.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -90,7 +91,7 @@ class SkillCatalog:
         try:
             skill = check_fields(parse(read_text(file)).fields, folder.name)
         except (SkillError, OSError) as error:
-            problem = str(error)
+            problem = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
         name = normalised(folder.name).lower()
         stored = StoredSkill(
             name=name, category=category, folder=folder, skill=skill, problem=problem, changed_at=status.st_mtime
@@ -105,10 +106,16 @@ def read_text(file: str | Path) -> str:
 
 def read_bytes(file: str | Path) -> bytes:
     """Return the content of a regular file of a skill. Raises SkillError and OSError."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise SkillError("it is a symbolic link") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # before `open`, which refuses a directory
+        os.close(descriptor)
+        raise SkillError("it is not a regular file")
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor has no path
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SkillError("it is not a regular file")
         data = opened.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise SkillError(f"it is larger than {MAX_FILE_BYTES} bytes")

@@ -210,5 +210,11 @@ def test_operator_manages_memory_with_and_without_a_daemon(model: ScriptedModel,
         assert "+First." in hermes("diff", "1")["diff"]
         assert hermes("add", "Third.")["change"] == 2
         assert hermes("revert")["entries"] == ["First."]
+        assert hermes("add", "Room 1 is cold.")["entries"] == ["First.", "Room 1 is cold."]
+        hermes("remove", "3", code=1)
+        assert hermes("replace", "2", "Room 1 is warm.")["entries"] == ["First.", "Room 1 is warm."]
+        assert hermes("remove", "1")["entries"] == ["Room 1 is warm."]  # the first entry, not the one with a 1
+        assert "`revert 6` takes this back" in daemon.hermes("memory", "revert").stdout
+        assert hermes("remove", "warm")["entries"] == ["First."]
         assert "First." in daemon.hermes("memory").stdout
         assert notes(daemon) == "First.\n"

@@ -50,6 +50,7 @@ def test_broken_skill_is_listed_with_its_problem(tmp_path: Path) -> None:
     assert found["broken"].skill is None
     assert found["broken"].problem
     assert found["linked"].skill is None
+    assert found["linked"].problem == "it is a symbolic link"
     assert found["pipe"].skill is not None
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _FIELDS = ("person", "target", "number", "content", "old_text")
 _MANY = 1_000_000
+_MAX_DIGITS = 9
 
 
 def add_commands(commands: Commands) -> None:
@@ -43,7 +44,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _add_edits(actions: Commands) -> None:
-    old = "part of one entry that no other entry has"
+    old = "number of an entry, or a part of one entry that no other entry has"
     add = _targeted(_verb(actions, "add", "Add an entry."))
     replace = _targeted(_verb(actions, "replace", "Replace an entry."))
     remove = _targeted(_verb(actions, "remove", "Remove an entry."))
@@ -72,6 +73,10 @@ def _targeted(parser: ArgumentParser) -> ArgumentParser:
     return parser
 
 
+def _entry_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
+
+
 def _asking(verb: str) -> Run:
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.memory.memory_access import ask
@@ -79,6 +84,8 @@ def _asking(verb: str) -> Run:
         from hermes.services.memory.memory_text import text_of
 
         given = {name: getattr(args, name) for name in _FIELDS if getattr(args, name, None) is not None}
+        if (entry := _entry_number(given.get("old_text", ""))) is not None:
+            given = {**given, "old_text": "", "number": entry}
         answer = ask(environ, verb, given)
         if args.json:
             print_json(answer)

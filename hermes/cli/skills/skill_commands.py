@@ -156,7 +156,7 @@ def _fetched(
         answer = ask("install", **wish)
         if answer["permission"] == "ask" and not args.json and _agrees(answer):
             answer = ask("install", **{**wish, "agreed": True})
-    return _told(args, answer)
+    return _told(args, answer, update=update)
 
 
 def _agrees(answer: Mapping[str, Any]) -> bool:
@@ -172,13 +172,15 @@ def _agrees(answer: Mapping[str, Any]) -> bool:
     return confirms(f"Install {answer['name']} all the same?")
 
 
-def _told(args: argparse.Namespace, answer: Mapping[str, Any]) -> int:
+def _told(args: argparse.Namespace, answer: Mapping[str, Any], *, update: bool) -> int:
     from hermes.cli.skills.skill_text import findings
 
     if args.json and answer["installed"]:
         print_json(answer)
     elif answer["installed"]:
-        print_text(f"Installed {answer['name']} as {answer['place']}: {answer['verdict']}, {answer['tier']}.")
+        print_text(
+            f"{'Updated' if update else 'Installed'} {answer['place']}: {answer['verdict']}, {answer['tier']}."
+        )
     else:
         found = "; ".join(findings(answer))
         way = "--yes accepts them" if answer["permission"] == "ask" else "--force installs it all the same"

@@ -53,7 +53,10 @@ def _shown(answer: Mapping[str, Any]) -> Iterator[str]:
 def _audited(answer: Mapping[str, Any]) -> Iterator[str]:
     for each in answer["skills"]:
         changed = {None: "", False: ", unchanged", True: ", changed since it was installed"}[each["changed"]]
-        yield f"{each['name']}: {each['verdict']}{changed}"
+        if each["problem"]:
+            yield f"{each['name']}: not valid{changed}: {each['problem']}"
+        else:
+            yield f"{each['name']}: {each['verdict']}{changed}"
         yield from (f"  {line}" for line in findings(each))
 
 
@@ -103,6 +106,8 @@ def _done(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"{answer['name']} is {'enabled' if answer['enabled'] else 'disabled'}."
     elif "pinned" in answer:
         yield f"{answer['name']} is {'pinned' if answer['pinned'] else 'not pinned any more'}."
+    elif answer["action"] == "delete":
+        yield f"{answer['name']} is removed. `hermes skills revert {answer['name']}` brings it back."
     else:
         yield f"{answer['name']}: {answer['action']}, version {answer['number']}."
 

@@ -71,6 +71,28 @@ def text_after(change: Change) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def state_before_last(changes: Sequence[Change]) -> int | None:
+    """Return the number of the change that an undo goes back to; None if no change is left to undo.
+
+    A change back to the state before the last one takes that one back. So each further undo goes one change back.
+    """
+    states = [0]  # numbers of the changes that still count, below the state before the first one
+    for change in changes:
+        if change.action is ChangeAction.REVERT and len(states) > 1 and _reverts(change) == states[-2]:
+            states.pop()
+        else:
+            states.append(change.number)
+    return states[-2] if len(states) > 1 else None
+
+
+def _reverts(change: Change) -> int | None:
+    try:
+        number = json.loads(change.payload).get("reverts", 0)
+    except (ValueError, AttributeError):
+        return None
+    return number if isinstance(number, int) else None
+
+
 def scope_text(change: Change) -> str:
     """Return the scope of a change as text; empty if it cannot be read."""
     try:

@@ -348,8 +348,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
         help="Show, edit and undo what Hermes remembers",
         details="Without an argument it shows the notes of the agent (memory) and about you (user). Edit them with "
         "add TEXT, replace N TEXT and remove N; user after the first word means the notes about you. undo takes the "
-        "last change back, undo N goes back to the notes after change N; log and diff N show changes. pending lists "
-        "changes by the agent that wait for approve N or reject N. In a shared chat it is about the chat's notes.",
+        "last change back, and again the one before; undo N goes to the notes after change N; log and diff N show "
+        "changes. pending lists changes by the agent that wait for approve N or reject N. In a shared chat it is "
+        "about the chat's notes.",
         choices=("add", "replace", "remove", "undo", "log", "diff", "pending", "approve", "reject"),
     ),
     SlashCommand(

@@ -23,6 +23,7 @@ from hermes.services.learning.skill_runs import SkillRuns
 from hermes.system.crash_point import reach
 
 if TYPE_CHECKING:
+    from hermes.skills.catalog import StoredSkill
     from hermes.skills.library import ListedSkill, SkillLibrary
     from hermes.skills.skill_tree import SkillTree
 
@@ -68,7 +69,7 @@ class SkillOperations:
         return {"skills": rows, "archived": gone, "waiting": proposals, "directory": str(library.root)}
 
     async def show(self, name: str) -> dict[str, Any]:
-        loaded, listed = await asyncio.to_thread(self._shown, name)
+        loaded, listed = await self._in_library(partial(_shown, name=name))
         state = await self._in_library(lambda library: library.state.load())
         row = _row(listed, state.installed.get(listed.stored.name), state)
         return {**row, "body": loaded[0], "files": loaded[1], "folder": str(listed.stored.folder)}
@@ -99,12 +100,12 @@ class SkillOperations:
 
     async def audit(self, names: Sequence[str] = ()) -> dict[str, Any]:
         """Scan skills again, and compare installed ones with the lock file."""
-        found = await asyncio.to_thread(self._audited, names)
+        found = await self._in_library(partial(_audited, names=names))
         return {"skills": found}
 
     async def files(self, name: str) -> dict[str, Any]:
         """Return the folder of a skill for an archive of it. Raises SkillError unless it is valid."""
-        found = await asyncio.to_thread(self._publishable, name)
+        found = await self._in_library(partial(_publishable, name=name))
         return {"name": name, "folder": found}
 
     # ------------------------------------------------------------ changing
@@ -228,7 +229,7 @@ class SkillOperations:
             try:
                 return work(self._library())
             except OSError as error:
-                raise SkillError(f"the skills directory: {error.strerror or error}") from error
+                raise SkillError(f"{error.filename or 'the skills directory'}: {error.strerror or error}") from error
 
         return await asyncio.to_thread(run)
 
@@ -236,44 +237,49 @@ class SkillOperations:
         library = self._library()
         return library, library.listed(), library.state.load()
 
-    def _shown(self, name: str) -> tuple[tuple[str, list[str]], ListedSkill]:
-        from hermes.skills.skill_tree import main_text, read_tree  # noqa: PLC0415 - no start needs it
 
-        library = self._library()
-        stored = library.catalog.get(name)
-        listed = next(each for each in library.listed() if each.stored.name == stored.name)
-        return (main_text(stored.folder), sorted(read_tree(stored.folder))), listed
+def _shown(library: SkillLibrary, name: str) -> tuple[tuple[str, list[str]], ListedSkill]:
+    from hermes.skills.skill_tree import main_text, read_tree  # noqa: PLC0415 - no start needs it
 
-    def _audited(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        from hermes.skills.skill_tree import read_tree, tree_digest  # noqa: PLC0415
+    stored = library.catalog.get(name)
+    listed = next(each for each in library.listed() if each.stored.name == stored.name)
+    if stored.problem:  # its files may not be readable at all
+        return ("", []), listed
+    return (main_text(stored.folder), sorted(read_tree(stored.folder))), listed
 
-        library = self._library()
-        state = library.state.load()
-        chosen = [library.catalog.get(name) for name in names] or library.catalog.all()
-        found = []
-        for stored in chosen:
-            tree = read_tree(stored.folder)
-            entry = state.installed.get(stored.name)
-            changed = None if entry is None else entry.get("digest") != tree_digest(tree)
-            report = scan({path: file.data for path, file in tree.items()})
-            found.append(
-                {
-                    "name": stored.name,
-                    "tier": entry.get("tier", "") if entry else "",
-                    "changed": changed,
-                    "problem": stored.problem,
-                    **_report(report),
-                }
-            )
-        return found
 
-    def _publishable(self, name: str) -> str:
-        from hermes.skills.skill_tree import check_tree, read_tree  # noqa: PLC0415
+def _audited(library: SkillLibrary, names: Sequence[str]) -> list[dict[str, Any]]:
+    installed = library.state.load().installed
+    chosen = [library.catalog.get(name) for name in names] or library.catalog.all()
+    return [_audit(stored, installed.get(stored.name)) for stored in chosen]
 
-        stored = self._library().catalog.get(name)
-        tree = read_tree(stored.folder, strict=True)
-        check_tree(tree, stored.folder.name)
-        return str(stored.folder)
+
+def _audit(stored: StoredSkill, entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a scan finds. A skill that cannot be read keeps no other one from being scanned."""
+    from hermes.skills.skill_tree import read_tree, tree_digest  # noqa: PLC0415
+
+    tree: SkillTree = {}
+    problem = stored.problem
+    try:
+        tree = read_tree(stored.folder)
+    except (SkillError, OSError) as error:
+        problem = f"it cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+    return {
+        "name": stored.name,
+        "tier": entry.get("tier", "") if entry else "",
+        "changed": None if entry is None else entry.get("digest") != tree_digest(tree),
+        "problem": problem,
+        **_report(scan({path: file.data for path, file in tree.items()})),
+    }
+
+
+def _publishable(library: SkillLibrary, name: str) -> str:
+    from hermes.skills.skill_tree import check_tree, read_tree  # noqa: PLC0415
+
+    stored = library.catalog.get(name)
+    tree = read_tree(stored.folder, strict=True)
+    check_tree(tree, stored.folder.name)
+    return str(stored.folder)
 
 
 def _read_source(folder: Path) -> tuple[str, SkillTree, ScanReport]:

@@ -140,12 +140,20 @@ class SkillService:
         await self.history.recover()
         await self.operations.settle()
 
+    async def _take_up_edits(self) -> None:
+        """Record edits by hand. A skill that cannot be read is left alone, and keeps no other one from it."""
+        for each in await self.listed():
+            try:
+                await self.history.take_up_edits([each.stored.name])
+            except SkillError as error:
+                logger.warning("skills: edits of {} were not recorded: {}", each.stored.name, error)
+
     async def _upkeep(self) -> None:
         while True:
             try:
                 if await asyncio.to_thread(self.root.is_dir):
                     await self.recover()
-                    await self.history.take_up_edits([each.stored.name for each in await self.listed()])
+                    await self._take_up_edits()
                     await self.curate()
                     if self.settings.consolidate and self.settings.curation is not None:
                         await self.consolidate()

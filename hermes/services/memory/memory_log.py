@@ -10,7 +10,7 @@ from hermes.domain.change import Change
 from hermes.domain.child.review_summary import EntryCount, count_entries
 from hermes.domain.errors import HermesError, StorageError
 from hermes.domain.memory.note_file import entries_of
-from hermes.domain.memory.reconcile import StoredText, scope_text, stored_text, text_after
+from hermes.domain.memory.reconcile import StoredText, scope_text, state_before_last, stored_text, text_after
 from hermes.domain.memory.scope import PREFIX, MemoryScope, parse_scope
 from hermes.domain.operations import AppendChange
 from hermes.domain.read.reader import Reader
@@ -48,6 +48,10 @@ class MemoryLog:
         if text is None:
             raise StorageError(f"change {number} is damaged")
         return text
+
+    async def state_before_last(self, subject: str) -> int | None:
+        """Return the number of the change that an undo goes back to; None if none is left to undo."""
+        return state_before_last(await self._journal.fetch(lambda reader: reader.changes(subject)))
 
     async def written_by(self, subject: str, session: str) -> list[EntryCount]:
         """Return what each change by a session did, of the last changes."""

@@ -37,7 +37,7 @@ class MemoryVerb(StrEnum):
 class MemoryRequest:
     verb: MemoryVerb
     target: MemoryTarget | None = None  # None: both, or the one that was changed last
-    number: int | None = None  # of a change, or of a proposal
+    number: int | None = None  # of a change, of a proposal, or of an entry to replace or remove
     content: str = ""
     old_text: str = ""
     by: str = ""  # platform and user of the person
@@ -110,7 +110,10 @@ async def _diff(service: MemoryService, scope: MemoryScope, asked: MemoryRequest
     target, changes = await _last(service, scope, asked)
     number = changes[-1].number if asked.number is None else asked.number
     if not 0 < number <= changes[-1].number:
-        raise memory_refusal(MemoryProblem.NO_MATCH, f"there is no change {number} of {target}")
+        raise memory_refusal(
+            MemoryProblem.NO_MATCH,
+            f"there is no change {number} of {target}; memory and user count their own changes",
+        )
     before = (text_after(changes[number - 2]) or "") if number > 1 else ""
     after = text_after(changes[number - 1]) or ""
     name = target.file_name
@@ -136,9 +139,18 @@ async def _changed(service: MemoryService, scope: MemoryScope, asked: MemoryRequ
         case MemoryVerb.REVERT:
             target, _ = await _last(service, scope, asked)
             return _outcome(scope, asked.verb, await service.revert(scope, target, asked.number, origin))
-    given = {"action": asked.verb.value, "content": asked.content, "old_text": asked.old_text}
+    old_text = asked.old_text if asked.number is None else await _entry(service, scope, target, asked.number)
+    given = {"action": asked.verb.value, "content": asked.content, "old_text": old_text}
     edits: Sequence[MemoryEdit] = (read_edit(given),)
     return _outcome(scope, asked.verb, await service.change(scope, target, edits, origin))
+
+
+async def _entry(service: MemoryService, scope: MemoryScope, target: MemoryTarget, number: int) -> str:
+    notes = await service.read(scope)
+    entries = next((each.entries for each in notes if each.target is target), ())
+    if not 0 < number <= len(entries):
+        raise memory_refusal(MemoryProblem.NO_MATCH, f"{target} has no entry {number}, but {len(entries)} entries")
+    return entries[number - 1]
 
 
 def _number(asked: MemoryRequest) -> int:
@@ -151,7 +163,8 @@ def _number(asked: MemoryRequest) -> int:
 
 
 def _outcome(scope: MemoryScope, verb: MemoryVerb, outcome: MemoryOutcome) -> dict[str, Any]:
-    return {"person": scope.text, "done": verb, "change": outcome.change, **_plain(outcome.notes)}
+    state = {} if outcome.state_of is None else {"state_of": outcome.state_of}
+    return {"person": scope.text, "done": verb, "change": outcome.change, **state, **_plain(outcome.notes)}
 
 
 def _plain(notes: MemoryNotes) -> dict[str, Any]:

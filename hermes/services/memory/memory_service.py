@@ -131,17 +131,21 @@ class MemoryService(Memories):
             if known := await self._known(scope, target, origin.operation):
                 return known
             stored = await self._reconciled(scope, target)
-            wanted = stored.number - 1 if number is None else number
+            wanted = await self._log.state_before_last(scope.subject(target)) if number is None else number
+            if wanted is None:
+                raise memory_refusal(MemoryProblem.INVALID, f"no change of {target} is left to undo")
             if not 0 <= wanted < max(stored.number, 1):
                 raise memory_refusal(
-                    MemoryProblem.INVALID, f"there is no change before number {stored.number} to go back to"
+                    MemoryProblem.INVALID,
+                    f"there is no change {wanted} of {target} to go back to: its last change is {stored.number}",
                 )
             text = await self._log.text_after(scope.subject(target), wanted)
 
             def earlier(_: StoredText) -> str:
                 return text
 
-            return await self._write(scope, target, earlier, origin, ChangeAction.REVERT, reverts=wanted)
+            done = await self._write(scope, target, earlier, origin, ChangeAction.REVERT, reverts=wanted)
+            return replace(done, state_of=wanted)
 
     async def approve(self, scope: MemoryScope, number: int, origin: ChangeOrigin) -> MemoryOutcome:
         async with self._locks[scope.folder]:

@@ -84,5 +84,12 @@ def _pending(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _done(answer: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Stored as change {answer['change']}."
+    if (state := answer.get("state_of")) is None:
+        yield f"Stored as change {answer['change']}."
+    else:
+        then = f"after change {state}" if state else "before the first change"
+        yield (
+            f"Stored as change {answer['change']}: the notes are those {then}. "
+            f"`revert {answer['change'] - 1}` takes this back."
+        )
     yield from _notes(answer)

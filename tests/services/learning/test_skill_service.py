@@ -14,7 +14,7 @@ from hermes.domain.change import ChangeAction, ChangeAuthor
 from hermes.domain.events import CallEnded, Steered, TurnAnswered, TurnGaveUp
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.skill.curation import DAY_S
-from hermes.domain.skill.skill import SkillError
+from hermes.domain.skill.skill import MAX_FILES, SkillError
 from hermes.domain.skill.skill_policy import TrustTier
 from hermes.domain.skill.skill_version import SkillOrigin
 from hermes.domain.turn.tool_call import CallOutcome
@@ -332,3 +332,30 @@ async def test_what_a_crash_left_is_completed_or_dropped(bench: Bench) -> None:
     assert "First." in await bench.text()
     assert not await asyncio.to_thread((bench.root / "lost").exists)
     assert await asyncio.to_thread(lambda: list((bench.root / ".staging").iterdir())) == []
+
+
+async def test_skill_that_cannot_be_read_is_shown_and_hides_no_other_from_the_audit(bench: Bench) -> None:
+    await bench.create()
+    for name in ("folder", "link"):
+        (bench.root / name).mkdir()
+    (bench.root / "folder" / "SKILL.md").mkdir()
+    (bench.root / "link" / "SKILL.md").symlink_to("/etc/passwd")
+    many = write_skill(bench.root, "many")
+    for number in range(MAX_FILES):
+        (many / str(number)).touch()
+    operations = bench.service.operations
+    shown = [await operations.show(name) for name in ("folder", "link")]
+    assert [(each["body"], each["files"]) for each in shown] == [("", [])] * 2
+    assert "it is not a regular file" in shown[0]["problem"]
+    assert "it is a symbolic link" in shown[1]["problem"]
+    audited = {each["name"]: each["problem"] for each in (await operations.audit())["skills"]}
+    assert audited["pdf"] == ""
+    assert "more than 200 files" in audited["many"]
+    (bench.root / "pdf" / "SKILL.md").write_text(TEXT.format("pdf", "Reads PDFs.", "By hand."))
+
+    async def is_recorded() -> bool:
+        return (await bench.service.history.changes("pdf"))[-1].author is ChangeAuthor.FILE
+
+    upkeep = asyncio.create_task(bench.service.run())
+    await until_true(is_recorded)
+    upkeep.cancel()

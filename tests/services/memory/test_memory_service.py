@@ -196,6 +196,28 @@ async def test_changes_are_reverted_and_undone(bench: Bench) -> None:
         await service.revert(ANN, MEMORY, None, origin("r5", ChangeAuthor.PERSON))
 
 
+async def test_each_undo_goes_one_change_further_back(bench: Bench) -> None:
+    service = bench.service()
+
+    async def undo() -> tuple[str, ...]:
+        name = f"undo {bench.clock[0]}"
+        bench.clock[0] += 1
+        return (await service.revert(OWNER_SCOPE, MEMORY, None, origin(name, ChangeAuthor.PERSON))).notes.entries
+
+    for text in ("one", "two", "three"):
+        await add(service, text)
+    assert [await undo(), await undo()] == [("one", "two"), ("one",)]
+    await add(service, "other")
+    assert [await undo(), await undo()] == [("one",), ()]
+    with pytest.raises(BadInputError, match="no change of memory is left to undo"):
+        await undo()
+    again = await service.revert(OWNER_SCOPE, MEMORY, 3, origin("forward", ChangeAuthor.PERSON))
+    assert (again.notes.entries, again.state_of) == (("one", "two", "three"), 3)
+    assert await undo() == ()  # the way forward was a change, too
+    bench.edit_file("by hand\n")
+    assert await undo() == ()
+
+
 async def test_changes_by_the_agent_wait_for_an_approval(bench: Bench) -> None:
     service = bench.service(write_approval=True)
     first = await add(service, "one")

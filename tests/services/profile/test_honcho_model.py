@@ -1,4 +1,4 @@
-"""Person model in Honcho, against a fake server that is written from Honcho's public documentation of its API, v3."""
+"""Person model in Honcho, against a fake server that follows the routes and types of Honcho's SDK, API v3."""
 
 from __future__ import annotations
 
