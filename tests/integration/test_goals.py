@@ -82,3 +82,5 @@ def test_goal_stops_at_its_limit_and_can_be_paused_and_cleared(model: ScriptedMo
         assert "is paused" in command(daemon, "/goal")
         assert "cleared" in command(daemon, "/goal clear")
         assert "has no goal" in command(daemon, "/goal status")
+        first = daemon.admin.post("/api/commands", {"text": "/goal say step"})  # before the first message
+        assert daemon.admin.get(f"/api/sessions/{first['session_id']}")["session"]["id"] == first["session_id"]

@@ -128,6 +128,14 @@ def test_a_daily_report_goes_to_telegram_and_its_reader_can_reply(model: Scripte
             assert sum("Rain is likely." in text and "weather" in text for text in server.replies(BOSS)) == 1
 
 
+WRONG_COMMANDS = {
+    "/cron sing x": "There is no action 'sing'",
+    "/cron create": "needs a schedule and a prompt",
+    "/cron pause": "needs the id or the name",
+    "/cron edit tea": "needs a job and its new schedule",
+}
+
+
 def test_a_person_makes_a_job_by_chat_and_gets_its_report_there(model: ScriptedModel) -> None:
     with TelegramServer() as server:
         config = (
@@ -140,6 +148,11 @@ def test_a_person_makes_a_job_by_chat_and_gets_its_report_there(model: ScriptedM
             server.until(lambda: any("Scheduled job" in text and "tea" in text for text in server.replies(ANN)))
             server.say(ANN, ANN, "/cron list")
             server.until(lambda: any("every" in text or "1s" in text for text in server.replies(ANN)[-1:]))
+            for wrong in WRONG_COMMANDS:
+                server.say(ANN, ANN, wrong)
+            server.until(
+                lambda: all(any(said in text for text in server.replies(ANN)) for said in WRONG_COMMANDS.values())
+            )
             fields = {"action": "create", "schedule": "1h", "prompt": "x", "script": "a.sh"}
             server.say(ANN, ANN, f"call cronjob {json.dumps(fields)}")
             server.until(lambda: any("only the owner and admins" in text for text in server.replies(ANN)))
@@ -202,7 +215,8 @@ def test_a_script_feeds_the_run_or_lets_it_sleep_or_is_the_report(model: Scripte
         assert (run["state"], run["problem"]) == ("failed", "script")
         assert "exit code 3" in run["explanation"]
         missing = cron(daemon, "create", "1s", "x", "--script", "none.sh")
-        assert [run["problem"] for run in ended(daemon, missing["id"])] == ["setup"]
+        [run] = ended(daemon, missing["id"])
+        assert (run["problem"], run["session_id"]) == ("setup", None)  # no session that `hermes why` cannot find
         assert len(model.requests) == before
 
 

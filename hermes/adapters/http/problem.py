@@ -95,6 +95,7 @@ _OWN_STATUS = {  # bad input with its own status
     "unknown_process": 404,
     "unknown_job": 404,
     "job_running": 409,
+    "job_ended": 409,
     "ambiguous_job": 409,
     "bad_job": 422,
     "bad_schedule": 422,

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.answered import asks_daemon, path_of
-from hermes.cli.output import duration, moment, one_line, print_table, print_text, shortened
+from hermes.cli.output import count, duration, moment, one_line, print_table, print_text, shortened
 from hermes.cli.parser import Commands, positive
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _print_runs(runs: list[Mapping[str, Any]], *, full: bool) -> None:
         print_text("The job has not run yet.")
     for run in runs:
         took = f", {duration(run['ended_at'] - run['began_at'])}" if run["ended_at"] else ""
-        many = f", {run['missed']} occurrences" if run["missed"] else ""
+        many = f", {count(run['missed'], 'occurrence')}" if run["missed"] else ""
         why = f": {run['explanation']}" if run["explanation"] else ""
         session = f", session {run['session_id']}" if run["session_id"] else ""
         head = (

@@ -59,7 +59,7 @@ class HookRunner:
     # ------------------------------------------------------------ commands
 
     async def _execute(self, hook: Hook, text: str, payload: Mapping[str, Any]) -> HookAnswer:
-        return read_answer(*await self._run(hook, text, payload))
+        return read_answer(*await self._run(hook, f"{text}\n", payload))  # so that `cat >> FILE` keeps lines
 
     async def _run(self, hook: Hook, text: str, payload: Mapping[str, Any]) -> tuple[int, str, str]:
         argv = hook.argv or ("/bin/sh", "-c", hook.command)

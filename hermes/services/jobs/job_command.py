@@ -18,6 +18,8 @@ _MAX_RUNS: Final = 10
 _MAX_OUTPUT: Final = 300
 _FIELD: Final = re.compile(r"[\d*/,\-A-Za-z#?]+")
 _CRON_FIELDS: Final = 5
+_CREATE: Final = ("create", "add")
+_ACTIONS: Final = ("list", *_CREATE, "show", "edit", "pause", "resume", "run", "remove", "delete", "history")
 
 
 async def cron(context: CommandContext) -> CommandReply:
@@ -33,8 +35,11 @@ async def cron(context: CommandContext) -> CommandReply:
     )
     if word in ("", "list"):
         return CommandReply(text=_listed(await jobs.listed(caller, limit=_MAX_LISTED)))
+    if word not in _ACTIONS:
+        return context.usage(f"There is no action {word[:40]!r}. Actions: {', '.join(_ACTIONS)}.")
     if not rest:
-        return context.usage("Give the id or the name of the job.")
+        needed = "a schedule and a prompt" if word in _CREATE else "the id or the name of the job"
+        return context.usage(f"/cron {word} needs {needed}.")
     return await _act(context, jobs, word, rest, caller)
 
 
@@ -49,6 +54,8 @@ async def _act(context: CommandContext, jobs: Jobs, word: str, rest: str, caller
             return CommandReply(text=f"{_line(job)}\n{job.prompt}".strip())
         case "edit":
             name, _, changed = rest.partition(" ")
+            if not changed.strip():
+                return context.usage("/cron edit needs a job and its new schedule.")
             schedule, prompt = split_schedule(changed)
             fields = {"schedule": schedule or None, "prompt": prompt or None}
             return CommandReply(text=f"Changed. {_line(await jobs.edit(name, fields, caller))}")
@@ -64,7 +71,7 @@ async def _act(context: CommandContext, jobs: Jobs, word: str, rest: str, caller
         case "history":
             runs = await jobs.history(rest, caller, limit=_MAX_RUNS)
             return CommandReply(text="\n".join(map(_run_line, runs)) or "The job has not run yet.")
-    return context.usage(f"There is no action {word[:40]!r}.")
+    raise AssertionError(word)
 
 
 def split_schedule(text: str) -> tuple[str, str]:

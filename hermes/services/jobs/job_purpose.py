@@ -248,6 +248,7 @@ def _with_outcome(job: Job, run: JobRun, outcome: TurnOutcome | None) -> JobRun:
         case TurnGaveUp():
             detail = outcome.failure.message
             return replace(run, state=JobRunState.FAILED, problem=RunProblem.MODEL, detail=detail)
+    run = replace(run, session="")  # it was never opened
     if run.problem is not RunProblem.NONE:
         return replace(run, state=JobRunState.FAILED, output=run.script_output)
     speaks = job.no_agent and wakes_agent(run.script_output)

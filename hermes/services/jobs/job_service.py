@@ -173,14 +173,15 @@ class JobService(Jobs):
 
     async def pause(self, name: str, caller: JobCaller) -> Job:
         job = await self.find(name, caller)
-        return await self._change(job, lambda job: replace(job, paused=True), "paused", caller)
+        return await self._change(job, lambda job: replace(_not_ended(job), paused=True), "paused", caller)
 
     async def resume(self, name: str, caller: JobCaller) -> Job:
         """Resume a job. What was due while it was paused is not made up for."""
 
         def change(job: Job) -> Job:
-            resumed = replace(job, paused=False, ended_at=None)
-            return rescheduled(resumed, self._clock(), self.settings.zone_of(job), self.settings.terms)
+            return rescheduled(
+                replace(_not_ended(job), paused=False), self._clock(), self.settings.zone_of(job), self.settings.terms
+            )
 
         job = await self.find(name, caller)
         await self._find_zone(job.zone)
@@ -283,3 +284,10 @@ def _matching(reader: Reader, name: str, source: Source) -> list[Job]:
 def _name_of(job: Job) -> str:
     words = " ".join((job.prompt or job.script).split())[:40]
     return clean_title(words)
+
+
+def _not_ended(job: Job) -> Job:
+    if job.ended_at is None:
+        return job
+    remedy = "`run` starts it once more, and a new schedule (`edit`) continues it"
+    raise BadInputError(f"job {job.id} has ended: its schedule has no further occurrence; {remedy}", code="job_ended")

@@ -44,7 +44,7 @@ def pre(command: str, **fields: Any) -> Hook:
 
 
 async def test_lifecycle_hook_gets_json_and_no_secret(tmp_path: Path) -> None:
-    hook = Hook(name="log", on=("session:*", "agent:start"), command="cat >> seen; echo >> seen; env >> variables")
+    hook = Hook(name="log", on=("session:*", "agent:start"), command="cat >> seen; env >> variables")
     hooks = service(tmp_path, hook, at_once=1)
     hooks.note(SessionOpened(session=S, platform="api", reason="hunter2 came"))
     hooks.note(TurnBegan(session=S, turn=T, attempt=1))

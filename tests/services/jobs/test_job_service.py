@@ -170,6 +170,18 @@ async def test_pause_and_edit_decide_what_is_due(here: SessionHarness, runs: Run
     assert here.journal.engine.next_job_due() is None
 
 
+async def test_job_that_has_ended_is_not_paused_or_resumed(here: SessionHarness, runs: Runs) -> None:
+    service = here.system.jobs.service
+    job = await make(here, schedule="30m", missed="skip")
+    here.system.jobs.open()
+    here.now += 86_400
+    look(here)
+    await until(lambda: (here.journal.engine.job(job.id) or job).ended_at is not None)
+    for change in (service.pause, service.resume):
+        assert await code_of(change(job.id, OWNER)) == "job_ended"
+    assert (await service.edit(job.id, {"schedule": "5m"}, OWNER)).next_at == here.now + 300
+
+
 async def test_job_of_a_session_reports_to_its_chat(here: SessionHarness, runs: Runs) -> None:
     source = Source(platform="toy", user="ann", role=Role.USER, place=Place(platform="toy", chat="a"))
     await here.say("hello", "s", source=source)

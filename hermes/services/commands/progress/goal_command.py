@@ -48,7 +48,8 @@ async def _set(context: CommandContext, text: str) -> CommandReply:
     await _store(context, session, SetGoal(goal=made, reason=context.reason))
     started = await submit(replace(context, session=session), text, Busy.QUEUE)
     most = f"at most {made.max_turns} turns of its own" if made.max_turns else "without a limit of turns"
-    return replace(started, text=f"The goal is set, with {most}. /goal shows it, /goal pause holds it.")
+    said = context.reply(f"The goal is set, with {most}. /goal shows it, /goal pause holds it.", session)
+    return replace(started, text=said.text, session=started.session or said.session)
 
 
 async def _resume(context: CommandContext, session: Session, current: Goal) -> CommandReply:
