@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes.config.log import redact
 from hermes.tools.web.web_search import WebSearchSettings, web_search_tool
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ def search_tool(config: Config, environ: Mapping[str, str]) -> Tool:
     if (provider := web.search) is None:
         return web_search_tool(None)
     key = web.search_key(environ)
+    if key is not None:
+        redact(key)
     settings = WebSearchSettings(
         provider=provider,
         base_url=web.search_base_url,
