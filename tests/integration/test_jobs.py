@@ -76,6 +76,10 @@ def test_a_job_runs_once_keeps_its_output_and_appears_everywhere(model: Scripted
         metrics = daemon.request("GET", "/metrics").body.decode()
         assert 'hermes_job_runs_total{state="done"} 1.0' in metrics
         assert "hermes_jobs 1.0" in metrics
+        chained = cron(daemon, "create", "1s", "say Seen.", "--context-from", "backup")
+        assert [run["state"] for run in ended(daemon, chained["id"])] == ["done"]
+        assert last_text(model).count("Backup is fine.") == 1
+        cron(daemon, "remove", chained["id"])
         cron(daemon, "remove", "backup")
         assert cron(daemon, "list") == {"jobs": [], "has_more": False}
 

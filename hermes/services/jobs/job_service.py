@@ -106,8 +106,10 @@ class JobService(Jobs):
         if "schedule" not in wanted:
             raise BadInputError("the job needs a schedule", param="schedule", code="bad_schedule")
         await self._find_zone(wanted.get("zone", ""))
+        wanted = await self._with_ids(wanted, caller)
         given = with_fields(job, wanted, self._terms(caller))
-        await self._check(given, caller)
+        await self._check(given)
+        await self._check_number(caller)
         zone = self.settings.zone_of(given)
         given = rescheduled(replace(given, name=given.name or _name_of(given)), now, zone, self.settings.terms)
         try:
@@ -130,7 +132,16 @@ class JobService(Jobs):
             approves=caller.source.standing.approves,
         )
 
-    async def _check(self, job: Job, caller: JobCaller) -> None:
+    async def _with_ids(self, wanted: dict[str, Any], caller: JobCaller) -> dict[str, Any]:
+        """Replace the jobs whose outputs are wanted, by id or name, by their ids: names change."""
+        names = wanted.get("context_from")
+        if not isinstance(names, str | list) or not all(isinstance(name, str) for name in names):
+            return wanted  # none, or refused below
+        listed = names.split(",") if isinstance(names, str) else names
+        found = [(await self.find(name, caller)).id for name in listed if name.strip()]
+        return {**wanted, "context_from": found}
+
+    async def _check(self, job: Job) -> None:
         if ORIGIN in job.deliver and job.source.place is None:
             raise BadInputError(
                 "the job was not created in a chat: it has no origin", param="deliver", code="bad_target"
@@ -139,9 +150,9 @@ class JobService(Jobs):
         for name in job.tools:
             if problem := self._tool_problem(name):
                 raise BadInputError(problem, param="tools", code="bad_job")
-        for name in job.context_from:
-            await self.find(name, caller)
-        if not caller.source.standing.approves and len(await self.listed(caller, limit=MAX_OWN + 1)) > MAX_OWN:
+
+    async def _check_number(self, caller: JobCaller) -> None:
+        if not caller.source.standing.approves and len(await self.listed(caller, limit=MAX_OWN)) >= MAX_OWN:
             raise BadInputError(f"you have {MAX_OWN} jobs already: remove one first", code="too_many_jobs")
 
     async def find(self, name: str, caller: JobCaller) -> Job:
@@ -167,8 +178,9 @@ class JobService(Jobs):
             return rescheduled(fresh, terms.now, self.settings.zone_of(changed), self.settings.terms)
 
         job = await self.find(name, caller)
+        wanted = await self._with_ids(wanted, caller)
         await self._find_zone(wanted.get("zone", job.zone))
-        await self._check(with_fields(job, wanted, self._terms(caller)), caller)
+        await self._check(with_fields(job, wanted, self._terms(caller)))
         return await self._change(job, change, "changed", caller)
 
     async def pause(self, name: str, caller: JobCaller) -> Job:

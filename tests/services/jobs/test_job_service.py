@@ -18,6 +18,7 @@ from hermes.domain.job.job import Job, JobRunState
 from hermes.domain.source import Place, Source
 from hermes.ports.job.jobs import JobCaller
 from hermes.services.jobs.job_command import split_schedule
+from hermes.services.jobs.job_service import MAX_OWN
 from tests.actors.harness import SessionHarness, world
 from tests.support.waiting import until
 
@@ -81,6 +82,25 @@ async def test_people_see_and_change_their_own_jobs_alone(here: SessionHarness, 
             await work
     assert (await service.find("TEA", ann)).id == mine.id
     assert (await service.find(mine.id[:5], OWNER)).id == mine.id
+
+
+async def test_a_person_has_at_most_fifty_jobs_and_can_change_them(here: SessionHarness, runs: Runs) -> None:
+    ann = JobCaller(source=ANN)
+    jobs = [await make(here, ann) for _ in range(MAX_OWN)]
+    assert await code_of(make(here, ann)) == "too_many_jobs"
+    assert (await here.system.jobs.service.edit(jobs[0].id, {"prompt": "rest"}, ann)).prompt == "rest"
+
+
+async def test_chain_names_jobs_by_id_name_or_beginning_and_keeps_their_ids(here: SessionHarness, runs: Runs) -> None:
+    service = here.system.jobs.service
+    first, second = await make(here, name="first one"), await make(here, name="second")
+    chained = await make(here, context_from=["First one", second.id[:6]])
+    assert chained.context_from == (first.id, second.id)
+    await service.edit(first.id, {"name": "renamed"}, OWNER)
+    edited = await service.edit(chained.id, {"context_from": "renamed"}, OWNER)
+    assert edited.context_from == (first.id,)
+    assert await code_of(service.edit(chained.id, {"context_from": ["nobody"]}, OWNER)) == "unknown_job"
+    assert (await service.edit(chained.id, {"context_from": []}, OWNER)).context_from == ()
 
 
 @pytest.mark.parametrize(
