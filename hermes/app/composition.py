@@ -99,7 +99,7 @@ def _connections(base: Foundation, parts: DaemonParts) -> list[ChildSpec]:
             adapter,
             config=base.config,
             system=parts.system,
-            commands=parts.commands,
+            commands=parts.commands(),
             reception=make_reception(adapter, base.config, base.home, base.environ),
             learn=parts.events.channels.note,
             access=parts.plugins.platforms.get(adapter.platform.name),

@@ -7,10 +7,10 @@ import dataclasses
 import random
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
@@ -44,8 +44,6 @@ from hermes.domain.read.context_report import PartSize
 from hermes.ports.chat import ChatAdapter, ChatNames
 from hermes.ports.given import IdSource
 from hermes.processes.host import LinuxProcessHost
-from hermes.services.commands.service import CommandService
-from hermes.services.context.context_service import ContextService
 from hermes.services.event_hub import EventHub
 from hermes.services.events.event_services import EventServices
 from hermes.services.learning.skill_service import SkillService
@@ -61,13 +59,16 @@ from hermes.system import clock as wall_clock
 from hermes.system.random_id import RandomIds, new_session_id
 from hermes.tools.session_scope import Conversations
 
+if TYPE_CHECKING:
+    from hermes.services.commands.service import CommandService
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonParts:
     system: ActorSystem
     agent: AgentParts
     operations: DaemonOperations
-    commands: CommandService
+    commands: Callable[[], CommandService]  # makes them with their first use
     adapters: Sequence[ChatAdapter]
     folders: Folders
     search: SearchService
@@ -178,8 +179,10 @@ async def make_parts(stack: AsyncExitStack, base: Foundation) -> DaemonParts:
         system=system,
         agent=agent,
         operations=operations,
-        commands=_commands(
-            base, system, agent, operations, folders, skills=skills, stored=stored, profile=profile, events=events
+        commands=cache(
+            lambda: _commands(
+                base, system, agent, operations, folders, skills=skills, stored=stored, profile=profile, events=events
+            )
         ),
         adapters=adapters,
         folders=folders,
@@ -301,6 +304,9 @@ def _commands(
     profile: ProfileService,
     events: EventServices,
 ) -> CommandService:
+    from hermes.services.commands.service import CommandService  # noqa: PLC0415 - an idle daemon runs none
+    from hermes.services.context.context_service import ContextService  # noqa: PLC0415
+
     return CommandService(
         system.sessions,
         new_turn_id=system.ports.ids.turn,
@@ -325,7 +331,7 @@ def _commands(
         context=ContextService(
             system.ports.journal, sizes=_sizes, schemas=agent.tool_schemas, window=agent.context_window
         ),
-        user_commands=events.quick,
+        user_commands=events.quick(),
         told=events.hooks.note_command if events.hooks.hooks else None,
         scheduled=system.jobs.service,
         mcp=agent.mcp,

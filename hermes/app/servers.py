@@ -43,7 +43,7 @@ async def serve(stack: AsyncExitStack, base: Foundation, parts: DaemonParts) -> 
     shelf = make_file_shelf(base.config, base.home)
     service = Service(
         sessions=system.sessions,
-        commands=parts.commands,
+        make_commands=parts.commands,
         hub=system.ports.hub,
         operations=parts.operations,
         processes=system.processes,

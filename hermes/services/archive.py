@@ -15,7 +15,6 @@ from hermes.domain.outbox_message import DeadLetter
 from hermes.domain.read.lineage import CLOSED_PHASES, Address, find_lineage, find_route
 from hermes.domain.read.reader import Activity, Reader
 from hermes.domain.read.trace import TraceLine
-from hermes.domain.read.trace_search import find_trace
 from hermes.domain.read.transcript_page import read_around, read_page
 from hermes.domain.read.turn_log import records_of
 from hermes.domain.read.views import JournalEntry, JournalPage, StoredMessage, TurnRecord
@@ -96,6 +95,8 @@ class Archive:
         return self._journal.last_position
 
     async def trace(self, name: str, limit: int) -> list[TraceLine]:
+        from hermes.domain.read.trace_search import find_trace  # noqa: PLC0415 - only when someone asks
+
         now = self._clock()
         return await self._journal.fetch(lambda reader: find_trace(reader, name, limit=limit, now=now))
 

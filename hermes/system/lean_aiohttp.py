@@ -1,19 +1,22 @@
-"""Import of aiohttp without 3 MB that an idle daemon does not need (docs/decisions/0034-idle-memory.md).
+"""Import of aiohttp without 4 MB that an idle daemon does not need (docs/decisions/0034-idle-memory.md).
 
 aiohttp makes the TLS contexts of its client when it is imported, and both read all CA certificates of the system.
 Here a context reads them before its first connection. Until then it trusts nobody, so a mistake here cannot make a
 connection less secure. `frozenlist` is imported without its extension, which loads the C++ library for lists of a
-handful of signal handlers.
+handful of signal handlers. `idna` waits for a host name to decode, and the table of media types for a file name.
 """
 
 from __future__ import annotations
 
+import mimetypes
 import os
 import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from hermes.system.late_module import imported_late
 
 _SWITCH = "FROZENLIST_NO_EXTENSIONS"  # documented by frozenlist
 _late: list[ssl.SSLContext] = []
@@ -22,7 +25,7 @@ _late: list[ssl.SSLContext] = []
 def import_aiohttp() -> None:
     """Import aiohttp. If the program has imported it before, nothing happens."""
     if "aiohttp" not in sys.modules:
-        with _without_extension(), _late_certificates():
+        with _without_extension(), _late_certificates(), _late_media_types(), imported_late("idna"):
             import aiohttp  # noqa: F401, PLC0415 - this function is about the import
 
 
@@ -68,6 +71,16 @@ def _late_certificates() -> Iterator[None]:
     finally:
         replaced.load_default_certs = load
         del replaced.set_default_verify_paths  # the class inherits it
+
+
+@contextmanager
+def _late_media_types() -> Iterator[None]:
+    """Keep aiohttp from reading the system's table of media types, which the first guess of a type reads."""
+    before, mimetypes.inited = mimetypes.inited, True
+    try:
+        yield
+    finally:
+        mimetypes.inited = before
 
 
 @contextmanager

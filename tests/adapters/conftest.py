@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class ApiHarness:
     def service(self) -> Service:
         return Service(
             sessions=self.desk,
-            commands=self.commands(),
+            make_commands=cache(self.commands),
             hub=self.hub,
             operations=self.operations,
             processes=self.processes,

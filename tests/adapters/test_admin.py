@@ -10,6 +10,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -439,7 +440,7 @@ async def test_the_socket_lists_its_addresses_one_a_line(world: ApiHarness, admi
         assert len((await response.text()).splitlines()) == len(listed)
     service = Service(
         sessions=world.desk,
-        commands=world.commands(),
+        make_commands=cache(world.commands),
         hub=world.hub,
         operations=world.operations,
         processes=world.processes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import ExitStack
+from functools import cache
 
 import aiohttp
 import pytest
@@ -254,7 +255,7 @@ async def test_a_deleted_session_is_gone(client: aiohttp.ClientSession) -> None:
 async def test_openapi_matches_the_routes(world: ApiHarness) -> None:
     service = Service(
         sessions=world.desk,
-        commands=world.commands(),
+        make_commands=cache(world.commands),
         hub=world.hub,
         operations=world.operations,
         processes=world.processes,

@@ -29,7 +29,7 @@ async def served() -> AsyncIterator[tuple[CommandHarness, aiohttp.ClientSession]
     async with world() as here:
         service = Service(
             sessions=here.desk,
-            commands=here.commands,
+            make_commands=lambda: here.commands,
             hub=here.hub,
             operations=FakeOperations(),
             processes=here.processes,

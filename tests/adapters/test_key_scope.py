@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import aiohttp
@@ -68,7 +69,7 @@ async def call(client: aiohttp.ClientSession, method: str, path: str, body: Any 
 async def test_every_route_is_either_open_to_named_keys_or_refused(world: ApiHarness) -> None:
     service = Service(
         sessions=world.desk,
-        commands=world.commands(),
+        make_commands=cache(world.commands),
         hub=world.hub,
         operations=world.operations,
         processes=world.processes,

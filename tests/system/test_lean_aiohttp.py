@@ -59,6 +59,16 @@ assert frozenlist.FrozenList is frozenlist.PyFrozenList
 """,
             id="import changes nothing else",
         ),
+        pytest.param(
+            """
+import mimetypes, sys, yarl
+assert "idna" not in sys.modules and not mimetypes.inited
+assert yarl.URL("http://b\\u00fccher.example/").raw_host == "xn--bcher-kva.example"
+assert "idna.core" in sys.modules
+assert mimetypes.guess_type("a.html")[0] == "text/html" and mimetypes.inited
+""",
+            id="names and types are decoded when there are some",
+        ),
     ],
 )
 def test_lean_import(checks: str) -> None:

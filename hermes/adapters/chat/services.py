@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from hermes.domain.access import home_channel
@@ -111,6 +110,8 @@ def _which(platforms: Sequence[str]) -> BadInputError:
 def _unknown(platform: str, platforms: Sequence[str]) -> str:
     if not platforms:
         return "no chat platform is set up; run `hermes setup telegram` or `hermes setup slack`"
+    from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+
     near = get_close_matches(platform, platforms, n=1)
     known = f"did you mean {near[0]}?" if near else f"the configured ones are {_listed(platforms)}"
     return f"{platform} is not configured: {known}"

@@ -48,12 +48,13 @@ from hermes.ports.processes import ProcessList
 from hermes.ports.provider_proxy import ProviderProxy
 from hermes.ports.search import Search
 from hermes.ports.sessions import Sessions
-from hermes.services.commands.service import CommandService
 from hermes.services.events.event_services import EventServices
 from hermes.services.side_completion import SideCompletion
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware
+
+    from hermes.services.commands.service import CommandService
 
 T = TypeVar("T")
 API_PLATFORM = "api"
@@ -72,7 +73,7 @@ _SAFETY_HEADERS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     sessions: Sessions
-    commands: CommandService
+    make_commands: Callable[[], CommandService]  # imports them with their first use
     hub: Hub
     operations: Operations
     processes: ProcessList
@@ -98,6 +99,10 @@ class Service:
     provider: ProviderProxy | None = None
     events: EventServices | None = None  # webhooks, hooks and the channel directory
     sign_token: Callable[[StreamToken], str] | None = None  # None: the server has no keys
+
+    @property
+    def commands(self) -> CommandService:
+        return self.make_commands()
 
     def source(self, request: web.Request, user: str = "") -> Source:
         """Return the source of a request's message: a named key, else the owner."""

@@ -9,10 +9,6 @@ from urllib.parse import urlsplit
 
 from hermes.agent.models.endpoint_model import EndpointModel
 from hermes.agent.models.key_pool import KeyPool, ProviderKey
-from hermes.agent.models.protocols.chat_wire import ChatWire
-from hermes.agent.models.protocols.messages_wire import MessagesWire
-from hermes.agent.models.protocols.responses_wire import ResponsesWire
-from hermes.agent.models.protocols.wire import Wire
 from hermes.agent.models.transport import Transport
 from hermes.domain.errors import ConfigError
 from hermes.domain.provider import Provider, WireProtocol
@@ -23,6 +19,7 @@ from hermes.system.lean_aiohttp import load_certificates
 if TYPE_CHECKING:
     from hermes.agent.models.endpoint import Endpoint
     from hermes.agent.models.openai_endpoint import OpenaiEndpoint
+    from hermes.agent.models.protocols.wire import Wire
 
 
 def make_model(
@@ -56,10 +53,16 @@ def make_model(
 def _wire(protocol: WireProtocol, provider: Provider, *, deployments: bool) -> Wire:
     match protocol:
         case WireProtocol.CHAT:
+            from hermes.agent.models.protocols.chat_wire import ChatWire  # noqa: PLC0415 - one of them is enough
+
             return ChatWire(provider, deployments=deployments)
         case WireProtocol.RESPONSES:
+            from hermes.agent.models.protocols.responses_wire import ResponsesWire  # noqa: PLC0415
+
             return ResponsesWire(provider)
         case WireProtocol.MESSAGES:
+            from hermes.agent.models.protocols.messages_wire import MessagesWire  # noqa: PLC0415
+
             return MessagesWire(provider)
 
 

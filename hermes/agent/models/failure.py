@@ -12,7 +12,6 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
@@ -133,6 +132,8 @@ def with_near_names(found: Failure, model: str, known: Sequence[str]) -> Failure
     """Return the failure of an unknown model with the most similar names that the endpoint has."""
     if not known or model in known:
         return found
+    from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+
     near = get_close_matches(model, known, n=3, cutoff=0.5)
     return replace(found, message=f"{found.message}; similar models there: {', '.join(near)}") if near else found
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.agent.models.endpoint_model import authorization
 from hermes.agent.models.failure import malformed
-from hermes.agent.models.protocols.messages_wire import VERSION
 from hermes.domain.provider import ModelFacts, Provider, WireProtocol
 from hermes.domain.turn.usage import Price
 from hermes.domain.values import dataclass
@@ -29,6 +28,8 @@ class ListedModel:
 
 async def list_models(provider: Provider, *, base_url: str, key: str, api_version: str = "") -> list[ListedModel]:
     """Ask the endpoint for its models. Raises ModelError."""
+    from hermes.agent.models.protocols.messages_wire import VERSION  # noqa: PLC0415 - seldom asked
+
     endpoint = await asyncio.to_thread(_endpoint, base_url, api_version)
     version = {"anthropic-version": VERSION} if provider.protocol is WireProtocol.MESSAGES else {}
     try:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from hermes.config.home import Home
 from hermes.config.log import redact
 from hermes.config.settings import Config
-from hermes.media.reception import Reception, Transcribe
 from hermes.media.store import MediaLimits, MediaStore
-from hermes.media.transcription import Transcriber, TranscriptionSettings
 from hermes.ports.chat import ChatAdapter, FileSource
 from hermes.system import clock as wall_clock
+
+if TYPE_CHECKING:
+    from hermes.media.reception import Reception, Transcribe
 
 _MB = 1 << 20
 _DAY_S = 86_400.0
@@ -30,6 +32,8 @@ def make_transcriber(config: Config, environ: Mapping[str, str]) -> Transcribe |
     settings = config.transcription
     if not settings.base_url:
         return None
+    from hermes.media.transcription import Transcriber, TranscriptionSettings  # noqa: PLC0415 - off by default
+
     key = settings.api_key(environ)
     if key is not None:
         redact(key)
@@ -42,4 +46,6 @@ def make_reception(adapter: ChatAdapter, config: Config, home: Home, environ: Ma
     """Make the file reception of a platform; None if its files cannot be fetched."""
     if not isinstance(adapter, FileSource):
         return None
+    from hermes.media.reception import Reception  # noqa: PLC0415 - not needed without a platform
+
     return Reception(media_store(config, home), source=adapter, transcribe=make_transcriber(config, environ))

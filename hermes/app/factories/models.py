@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from hermes.agent.models.catalog import make_model
 from hermes.agent.models.key_pool import ProviderKey
-from hermes.agent.models.local_model import CONTEXT_MAX, LocalModel
-from hermes.agent.models.model_list import ListedModel, list_models
 from hermes.agent.models.model_set import ModelChoice, ModelSet, ModelTerms
 from hermes.agent.models.offline_model import OfflineModel
 from hermes.config.log import redact
@@ -20,6 +19,9 @@ from hermes.domain.provider import Provider, WireProtocol, split_choice
 from hermes.domain.values import replace
 from hermes.ports.agent import Model
 from hermes.system.clock import wall
+
+if TYPE_CHECKING:
+    from hermes.agent.models.model_list import ListedModel
 
 
 def make_models(config: Config, environ: Mapping[str, str]) -> ModelSet:
@@ -59,6 +61,8 @@ def terms_of(config: Config, provider: str, name: str) -> ModelTerms:
     """
     model = config.model
     if model.provider == LOCAL:
+        from hermes.agent.models.local_model import CONTEXT_MAX  # noqa: PLC0415 - for this provider only
+
         return ModelTerms(context_window=min(model.window, CONTEXT_MAX))
     if (provider, name) == (model.provider, model.name) or model.entry is None:
         return ModelTerms(context_window=model.window, price=model.price())
@@ -75,6 +79,8 @@ def _configured(model: ModelConfig, environ: Mapping[str, str]) -> Model:
     if model.provider == OFFLINE:
         return OfflineModel()
     if model.provider == LOCAL:
+        from hermes.agent.models.local_model import LocalModel  # noqa: PLC0415 - for this provider only
+
         return LocalModel(context_window=model.window)
     assert model.entry is not None
     if model.api_version and not model.entry.versioned:
@@ -151,6 +157,8 @@ def with_choice(model: ModelConfig, choice: ModelChoice) -> ModelConfig:
 
 async def live_models(model: ModelConfig, environ: Mapping[str, str]) -> list[ListedModel]:
     """Ask the endpoint of the provider for its models. Raises ConfigError and ModelError."""
+    from hermes.agent.models.model_list import list_models  # noqa: PLC0415 - seldom asked
+
     if model.entry is None:
         raise ConfigError(f"the provider {model.provider} has no list of models")
     base_url = model.base_url or model.entry.base_url

@@ -21,7 +21,13 @@ from hermes import __version__
 from hermes.app.composition import running
 from hermes.app.daemon import Daemon
 from hermes.app.host.orphans import keeping_orphans
-from hermes.app.host.os_process import LoopErrorLog, hide_from_children, raise_descriptor_limit, use_one_heap
+from hermes.app.host.os_process import (
+    LoopErrorLog,
+    hide_from_children,
+    raise_descriptor_limit,
+    return_free_memory,
+    use_one_heap,
+)
 from hermes.app.host.refused_start import noting_refusal
 from hermes.app.host.service_timeout import service_timeout_s, within
 from hermes.app.host.signals import STOP_SIGNALS, handle_signals
@@ -79,6 +85,7 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
                 daemon = await stack.enter_async_context(running(home, config, environ, stop))
             reload.target = daemon.reload
             _collect_seldom()
+            return_free_memory()
             await asyncio.to_thread(print_among_lines, _greeting(daemon))
             allowed_s = await service_timeout_s(environ)
             watchdog = daemon.shutdown.watchdog = ShutdownWatchdog(partial(_timeout_s, daemon, allowed_s))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from loguru import logger
@@ -144,6 +143,8 @@ class ChannelDirectory(Channels):
         if found:
             return Place(platform=target.platform, chat=found[0].chat, thread=target.thread)
         if _looks_like_name(target.chat):
+            from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+
             near = get_close_matches(target.chat, [each.name for each in known], n=1)
             hint = f"did you mean {near[0]}?" if near else "`hermes channels` lists those in which people wrote"
             raise BadInputError(f"no chat is known as {target}; {hint}", code="unknown_channel")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hermes.domain.values import dataclass
 from hermes.ports.metrics import EventFigures
 from hermes.services.events.boot_task import BootTask
 from hermes.services.events.channels import ChannelDirectory
 from hermes.services.events.hooks import HookService
-from hermes.services.events.user_commands import UserCommands
 from hermes.services.events.webhooks import WebhookService
+
+if TYPE_CHECKING:
+    from hermes.services.events.user_commands import UserCommands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class EventServices:
     channels: ChannelDirectory
     hooks: HookService
     webhooks: WebhookService
-    quick: UserCommands  # of the configuration and of plugins
+    quick: Callable[[], UserCommands]  # of the configuration and of plugins; imports them
     boot: BootTask
     plugins: Sequence[Mapping[str, Any]] = ()  # those that were loaded, and their problems
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -366,6 +365,8 @@ def _report(report: ScanReport) -> dict[str, Any]:
 
 
 def _unified(before: SkillTree, after: SkillTree) -> str:
+    import difflib  # noqa: PLC0415 - only for someone who reads a change
+
     lines: list[str] = []
     for path in sorted({*before, *after}):
         old, new = (tree[path].data if path in tree else b"" for tree in (before, after))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Sequence
 from enum import StrEnum
@@ -117,6 +116,8 @@ async def _diff(service: MemoryService, scope: MemoryScope, asked: MemoryRequest
     before = (text_after(changes[number - 2]) or "") if number > 1 else ""
     after = text_after(changes[number - 1]) or ""
     name = target.file_name
+    import difflib  # noqa: PLC0415 - only when someone reads a request
+
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"before/{name}", f"after/{name}", lineterm=""
     )

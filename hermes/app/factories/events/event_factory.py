@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hermes.app.actor_system import ActorSystem
 from hermes.app.factories.events.plugin_factory import Plugins
@@ -22,11 +23,14 @@ from hermes.services.events.event_run import EventRunPurpose
 from hermes.services.events.event_services import EventServices
 from hermes.services.events.hook_runner import HookRunner
 from hermes.services.events.hooks import HookService
-from hermes.services.events.plugin_commands import PluginCommands, SeveralCommands
-from hermes.services.events.quick_commands import QuickCommands
-from hermes.services.events.user_commands import UserCommands
 from hermes.services.events.webhooks import WebhookService
 from hermes.system.random_id import new_marker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.domain.event.quick_command import QuickCommand
+    from hermes.services.events.user_commands import UserCommands
 
 HOOK_FOLDER = "hooks"
 
@@ -72,12 +76,25 @@ async def make_events(base: Foundation, system: ActorSystem, plugins: Plugins) -
         clock=clock,
         epoch=base.engine.epoch,
     )
-    quick: UserCommands = QuickCommands(config.quick_commands.parsed(), runner=runner)
-    if plugins.commands:
-        quick = SeveralCommands(quick, PluginCommands(plugins.commands))
     return EventServices(
-        channels=channels, hooks=hooks, webhooks=webhooks, quick=quick, boot=boot, plugins=plugins.listed()
+        channels=channels,
+        hooks=hooks,
+        webhooks=webhooks,
+        quick=partial(_user_commands, config.quick_commands.parsed(), plugins, runner),
+        boot=boot,
+        plugins=plugins.listed(),
     )
+
+
+def _user_commands(parsed: Sequence[QuickCommand], plugins: Plugins, runner: HookRunner) -> UserCommands:
+    from hermes.services.events.quick_commands import QuickCommands  # noqa: PLC0415 - an idle daemon runs none
+
+    quick = QuickCommands(parsed, runner=runner)
+    if not plugins.commands:
+        return quick
+    from hermes.services.events.plugin_commands import PluginCommands, SeveralCommands  # noqa: PLC0415
+
+    return SeveralCommands(quick, PluginCommands(plugins.commands))
 
 
 def _secret(base: Foundation, route: WebhookRoute) -> bytes:
