@@ -30,6 +30,7 @@ class StoredText:
     at: float = 0.0
     damaged: bool = False  # the text cannot be read: the file counts
     exists: bool = False  # there is a file
+    file_at: float = 0.0  # when it was last written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,7 +206,9 @@ class MemoryService(Memories):
             text = decide(stored)
             payload = payload_of(scope.text, text, reverts=reverts, proposal=proposal)
             named = replace(origin, operation=f"{operation}#{attempt + 1}" if attempt else operation)
-            change = self._change(scope.subject(target), stored.number + 1, action, payload, named)
+            change = self._change(
+                scope.subject(target), stored.number + 1, action, payload, named, file_at=stored.file_at
+            )
             try:
                 await self._log.store(change, *((also,) if also is not None else ()))
             except SequenceConflictError:  # another daemon wrote first
@@ -227,7 +229,7 @@ class MemoryService(Memories):
             found = await asyncio.to_thread(self._files.find, path)
             match reconcile(stored, found):
                 case FileState.CURRENT:
-                    return replace(stored, exists=found.text is not None)
+                    return replace(stored, exists=found.text is not None, file_at=found.modified_at)
                 case FileState.BEHIND:
                     logger.info("memory: {} is behind change {}; writing it", path, stored.number)
                     await self._project(scope, target, stored.text, expected=found.text)
@@ -346,12 +348,20 @@ class MemoryService(Memories):
         return MemoryOutcome(notes=await self._notes(scope, target), change=change.number, repeated=True)
 
     def _change(
-        self, subject: str, number: int, action: ChangeAction, payload: bytes, origin: ChangeOrigin
+        self,
+        subject: str,
+        number: int,
+        action: ChangeAction,
+        payload: bytes,
+        origin: ChangeOrigin,
+        *,
+        file_at: float = 0.0,
     ) -> AppendChange:
+        """Return a change. It is not older than the file, also if the clock was set back: see `reconcile`."""
         change = Change(
             subject=subject,
             number=number,
-            at=self._clock(),
+            at=max(self._clock(), file_at),
             author=origin.author,
             action=action,
             operation=origin.operation,
