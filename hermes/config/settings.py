@@ -27,6 +27,7 @@ from hermes.config.work_settings import (
     CodeExecutionConfig,
     DelegationConfig,
     GoalsConfig,
+    ImageGenConfig,
     WebConfig,
 )
 from hermes.domain.errors import ConfigError
@@ -135,8 +136,8 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
-    default: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
-    api: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
+    default: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file", "image_gen"), complaint=complaint_about_tool)
+    api: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file", "image_gen"), complaint=complaint_about_tool)
     cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
     guest: tuple[str, ...] = setting(GUEST_TOOLSETS, complaint=complaint_about_tool)
     disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
@@ -316,6 +317,7 @@ class Config:
     slack: SlackConfig = SlackConfig()
     media: MediaConfig = MediaConfig()
     transcription: TranscriptionConfig = TranscriptionConfig()
+    image_gen: ImageGenConfig = ImageGenConfig()
     sessions: SessionsConfig = SessionsConfig()
     turns: TurnsConfig = TurnsConfig()
     agent: AgentConfig = AgentConfig()

@@ -40,6 +40,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "session_search": ("session_search",),
     "process": ("process",),
     "send_file": ("send_file",),
+    "image_gen": ("image_generate",),  # only with image_gen.base_url
     "delegation": ("delegate_task",),
     "messaging": ("send_message",),
     "code_execution": ("execute_code",),

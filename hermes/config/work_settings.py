@@ -1,4 +1,4 @@
-"""Settings of work beside and within conversations: subagents, scripts, and the web."""
+"""Settings of work beside and within conversations: subagents, scripts, pictures, and the web."""
 
 from __future__ import annotations
 
@@ -88,3 +88,24 @@ class WebConfig:
                 missing_variables=(name,),
             )
         return usable(value, f"the key in {name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageGenConfig:
+    base_url: str = setting("", complaint=base_url_complaint)
+    model: str = setting("gpt-image-1")
+    size: str = setting("", complaint=shaped(r"(auto|\d{2,5}x\d{2,5})?", "must be like 1024x1024, or auto"))
+    api_key_env: str = setting("", complaint=_variable_complaint)
+    timeout_s: float = setting(180.0, least=1, most=3600)
+
+    def api_key(self, environ: Mapping[str, str]) -> Secret | None:
+        """Read the key of the endpoint. None if it needs no key."""
+        if not self.api_key_env:
+            return None
+        if not (value := environ.get(self.api_key_env, "").strip()):
+            raise ConfigError(
+                f"the key for pictures is missing: set the environment variable {self.api_key_env} "
+                '(image_gen.api_key_env); for an endpoint that needs no key, set that to ""',
+                missing_variables=(self.api_key_env,),
+            )
+        return usable(value, f"the key in {self.api_key_env}")

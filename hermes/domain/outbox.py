@@ -15,7 +15,7 @@ from hermes.domain.access.question import SHOW, asked_by, is_long
 from hermes.domain.cause.cause import CompressionCause, CompressionEnd
 from hermes.domain.cause.legacy_reason import compression_cause
 from hermes.domain.ids import TurnId
-from hermes.domain.media.reference import COPY, SEND_FILE
+from hermes.domain.media.reference import COPY, FILE_TOOLS
 from hermes.domain.outbox_message import OutboxKind, OutboxMessage, TurnEnd
 from hermes.domain.records import (
     Answered,
@@ -103,7 +103,7 @@ def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | Non
                 call=record.call,
                 files=(record.file,) if record.file else (),
             )
-        case ToolFinished(outcome=CallOutcome.OK) if record.name == SEND_FILE and (place := places.get(record.turn)):
+        case ToolFinished(outcome=CallOutcome.OK) if record.name in FILE_TOOLS and (place := places.get(record.turn)):
             return _file(session, record, place)
         case MarkedResumePending() if (
             not session.resume_reason and session.turn is not None and (place := session.turn.place)

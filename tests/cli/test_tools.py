@@ -29,12 +29,12 @@ def test_tools_are_listed_and_toggled(home: Home, capsys: pytest.CaptureFixture[
 
 def test_a_search_without_a_provider_is_reported(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["not_offered"] == ["web_search"]
+    assert json.loads(capsys.readouterr().out)["not_offered"] == ["web_search", "image_generate"]
     assert main(["tools"]) == 0
     assert "Set web.search_provider to have it." in capsys.readouterr().out
     home.config_file.write_text("web: {search_provider: searxng, search_base_url: http://127.0.0.1:8888}\n")
     assert main(["tools", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["not_offered"] == []
+    assert json.loads(capsys.readouterr().out)["not_offered"] == ["image_generate"]
 
 
 def test_an_unknown_tool_is_refused_with_a_suggestion(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from hermes.app.factories import turn_environment
 from hermes.config.home import Home
 from hermes.config.settings import Config, ToolsConfig
 from hermes.config.toolset import EVERY_TOOLSET, TOOLSETS, complaint_about_tool
-from hermes.config.work_settings import WebConfig
+from hermes.config.work_settings import ImageGenConfig, WebConfig
 from hermes.sandbox.sandbox import open_sandbox
 from hermes.sandbox.sandbox_plan import SandboxRules
 from hermes.skills.library import SkillLibrary
@@ -27,7 +27,8 @@ def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     given["library"] = SkillLibrary(tmp_path)
     given["messaging"] = send_message_tool(MagicMock(), MagicMock())
     web = WebConfig(search_provider="searxng", search_base_url="http://127.0.0.1:8888")
-    config = Config(tools=ToolsConfig(default=tuple(TOOLSETS)), web=web)
+    pictures = ImageGenConfig(base_url="http://127.0.0.1:1/v1")
+    config = Config(tools=ToolsConfig(default=tuple(TOOLSETS)), web=web, image_gen=pictures)
     toolbox = turn_environment.make_toolbox(config, home, {}, **given)
     found: dict[str, set[str]] = {}
     for name in toolbox.names("telegram"):

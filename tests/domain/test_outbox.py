@@ -252,9 +252,10 @@ def test_a_message_that_waits_through_a_compression_is_answered_where_it_was_wri
     assert waiting.place == PLACE
 
 
-def test_a_file_that_the_agent_sends_is_owed_as_soon_as_it_is_put_aside() -> None:
+@pytest.mark.parametrize("tool", ["send_file", "image_generate"])
+def test_a_file_that_the_agent_sends_is_owed_as_soon_as_it_is_put_aside(tool: str) -> None:
     chat = Chat().begun()
-    chat.do(chat.model_says("", (Call(id="c1", name="send_file"),)))
+    chat.do(chat.model_says("", (Call(id="c1", name=tool),)))
     result = json.dumps({"status": "on its way", "copy": "/media/out/1/a.txt"})
     [outgoing] = chat.owes(chat.tool_returns("c1", result))
     assert (outgoing.files, outgoing.text, outgoing.place, outgoing.final) == (

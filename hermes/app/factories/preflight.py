@@ -58,5 +58,8 @@ def _checks(home: Home, config: Config) -> Iterator[Check]:
             names=tuple(f"web.search_{key}" for key in keys),
             look=lambda config, environ: config.web.search_key(environ),
         )
+    if config.image_gen.base_url:
+        of_picture = ("image_gen.api_key_env", "image_gen.base_url")
+        yield Check(names=of_picture, look=lambda config, environ: config.image_gen.api_key(environ))
     for name in enabled:
         yield from assemblies()[name].checks

@@ -25,6 +25,7 @@ from hermes.app.factories.api_files import shelving
 from hermes.app.factories.media import media_store
 from hermes.app.factories.own_place import own_address, secret_paths
 from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.factories.work.image_generate import picture_tool
 from hermes.app.factories.work.web_search import search_tool
 from hermes.config.home import Home
 from hermes.config.log import redacted
@@ -223,6 +224,7 @@ def make_toolbox(
                 box=sandbox.worker_box if sandbox.works else None,
             ),
             search_tool(config, environ),
+            picture_tool(config, home, environ),
             todo_tool(),
             *skill_tools(library, skills, lambda platform, role: toolbox.offered(platform, role)),  # noqa: PLW0108 - made below
             memory_tool(memories),

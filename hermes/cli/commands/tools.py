@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hermes.config.settings import ToolsConfig
 
 _SURFACES = ("default", "api", "cli", "guest")
-_SEARCH = "web_search"  # the only tool that needs a setting
 _FOR = "only here: default (chats), api, cli, guest"
 
 
@@ -45,7 +44,10 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.config.toolset import TOOLSETS
 
     loaded = load_config(Home.from_environ(environ), environ)
-    config, not_offered = loaded.tools, [] if loaded.web.search else [_SEARCH]
+    config = loaded.tools
+    not_offered = {} if loaded.web.search else {"web_search": "web.search_provider"}
+    if not loaded.image_gen.base_url:
+        not_offered["image_generate"] = "image_gen.base_url"
     has = {surface: chosen(config, surface) for surface in _SURFACES}
     tools = [
         {"tool": tool, "toolset": toolset, **{surface: tool in has[surface] for surface in _SURFACES}}
@@ -53,15 +55,15 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         for tool in members
     ]
     if args.json:
-        print_json({"tools": tools, "not_offered": not_offered})
+        print_json({"tools": tools, "not_offered": list(not_offered)})
         return 0
     rows = [
         [str(each["tool"]), str(each["toolset"]), *("yes" if each[surface] else "-" for surface in _SURFACES)]
         for each in tools
     ]
     print_table(["TOOL", "TOOLSET", "CHATS", "API", "CLI", "GUEST"], rows)
-    if not_offered:
-        print_text(f"{_SEARCH} is not offered: no provider is configured. Set web.search_provider to have it.")
+    for tool, setting in not_offered.items():
+        print_text(f"{tool} is not offered. Set {setting} to have it.")
     return 0
 
 

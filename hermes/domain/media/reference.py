@@ -15,8 +15,8 @@ from hermes.domain.media.scope import SCOPE_PATTERN
 from hermes.domain.turn.message import EncodedMessage
 
 SCHEME = "hermes-media:"
-SEND_FILE = "send_file"  # the tool
-COPY = "copy"  # in its result: path of the copy to send
+FILE_TOOLS = frozenset({"send_file", "image_generate"})  # their results name a file to send
+COPY = "copy"  # in such a result: path of the copy to send
 
 _NAME = re.compile(rf"({SCOPE_PATTERN}/)?[0-9a-f]{{64}}(\.[a-z0-9]{{1,8}})?")  # older files have no scope
 
