@@ -280,7 +280,7 @@ class ActorSystem:
         was_loop, self._boot_loop = self._boot_loop, boot_loop
         self._configure_directory()
         if was_loop and not boot_loop:
-            self.child_sessions.take_up()
+            self.child_sessions.take_up(held=not self.directory_settings.hold)
             self.jobs.open()
 
     @property

@@ -70,6 +70,7 @@ class ChildService(ChildRequests):
         self._working = 0
         self._ended: Counter[tuple[Purpose, ChildEnd]] = Counter()
         self._closed = False
+        self._resumes = False
 
     def register(self, purpose: Purpose, methods: ChildPurpose) -> None:
         self._purposes[purpose] = methods
@@ -139,8 +140,9 @@ class ChildService(ChildRequests):
         with suppress(BadInputError, UnknownSessionError):  # it has ended, or has not started
             await self._sessions.end(duty.child, reason)
 
-    def take_up(self) -> None:
-        """Start what an earlier daemon left to do."""
+    def take_up(self, *, held: bool = False) -> None:
+        """Start what an earlier daemon left to do. `held`: also turns that wait because of a boot loop."""
+        self._resumes = held
         self._journal.read(_read_duties, self._on_duties)
 
     def _on_duties(self, found: list[ChildDuty] | None, error: HermesError | None) -> None:
@@ -193,6 +195,8 @@ class ChildService(ChildRequests):
                 methods.reported(duty)
                 return
             wanted = await methods.fate(duty) is Fate.KEEP  # its parent may have ended meanwhile
+        elif wanted and self._resumes:
+            await self._resume(duty)
         if not wanted:
             await self.end(duty, "its parent does not wait for it any more")
         reach("child: started")
@@ -205,6 +209,13 @@ class ChildService(ChildRequests):
 
     async def _is_started(self, duty: ChildDuty) -> bool:
         return duty.child in await self._sessions.heads([duty.child])
+
+    async def _resume(self, duty: ChildDuty) -> None:
+        """Continue a turn that waits for a message: nobody writes to a child."""
+        head = (await self._sessions.heads([duty.child])).get(duty.child)
+        if head is not None and head.phase is Phase.RESUME_PENDING:
+            with suppress(BadInputError, UnknownSessionError):  # it has continued or ended meanwhile
+                await self._sessions.resume(duty.child, "the boot loop is over")
 
     async def _start(self, duty: ChildDuty, methods: ChildPurpose) -> bool:
         """Start the session. Returns False if there is nothing to do."""

@@ -175,6 +175,24 @@ async def test_next_daemon_continues_the_same_child() -> None:
     assert facts(journal) == []
 
 
+async def test_child_that_a_boot_loop_interrupted_continues_when_the_loop_is_over() -> None:
+    journal, second = LoopJournal(), Reviewer()
+    async with world(journal) as here:
+        here.system.child_sessions.register(Purpose.REVIEW, Reviewer())
+        await here.system.child_sessions.request(duty())
+        await here.started(1)
+    async with world(journal) as here:
+        here.system.child_sessions.register(Purpose.REVIEW, second)
+        here.system.hold(boot_loop=True)
+        here.system.take_up()
+        while (await here.session(duty().child)).phase is not Phase.RESUME_PENDING:
+            await here.settle()
+        here.system.hold(boot_loop=False)
+        await here.answer_next("done")
+        await until(lambda: ended(here))
+    assert [type(each) for each in second.outcomes] == [TurnAnswered]
+
+
 async def test_child_whose_end_was_not_reported_is_reported_by_the_next_daemon() -> None:
     journal, second = LoopJournal(), Reviewer()
     async with world(journal) as here:
