@@ -140,7 +140,7 @@ def _token(receipt: Receipt) -> TurnToken:
 def _check(asked: ResponseRequest) -> None:
     if asked.background and asked.store is False:
         message = "background needs store: the response is read back by its id."
-        raise BadInputError(message, param="store", code="invalid_value")
+        raise BadInputError(message, param="store", code="unprocessable")
 
 
 def _answering(receipt: Receipt, session: SessionId) -> Answering:
