@@ -100,9 +100,10 @@ print([name for name in ("yaml", "loguru", "platformdirs", "asyncio") if name in
 # What the first request, turn, chat message or document loads. Each of them takes 0.2 to 45 MB.
 NOT_IDLE = (
     "openai", "httpx", "telegram", "slack_sdk", "textual", "jinja2", "yaml", "rich", "prometheus_client",
-    "msgspec", "frozenlist._frozenlist", "idna", "lmdb.verify", "difflib", "importlib.metadata", "zipfile", "cronsim",
-    "statistics", "hermes.services.commands", "hermes.services.context", "hermes.services.events.quick_commands",
-    "hermes.agent.models.protocols.completion", "hermes.agent.models.local_model", "hermes.media.reception",
+    "msgspec", "frozenlist._frozenlist", "idna", "unicodedata", "lmdb.verify", "difflib", "importlib.metadata",
+    "zipfile", "cronsim", "statistics", "hermes.services.commands", "hermes.services.context",
+    "hermes.services.events.quick_commands", "hermes.agent.models.protocols.completion",
+    "hermes.agent.models.local_model", "hermes.media.reception",
     "hermes.domain.read.trace_search",
     "hermes.adapters.chat.intake", "hermes.adapters.openai_api.routes", "hermes.adapters.admin.routes",
     "hermes.adapters.openai_api.openapi.operations", "hermes.adapters.otel", "hermes.app.factories.turn_environment",

@@ -3,7 +3,7 @@
 aiohttp makes the TLS contexts of its client when it is imported, and both read all CA certificates of the system.
 Here a context reads them before its first connection. Until then it trusts nobody, so a mistake here cannot make a
 connection less secure. `frozenlist` is imported without its extension, which loads the C++ library for lists of a
-handful of signal handlers. `idna` waits for a host name to decode, and the table of media types for a file name.
+handful of signal handlers. `idna` and `unicodedata` wait for a host name, the table of media types for a file name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _late: list[ssl.SSLContext] = []
 def import_aiohttp() -> None:
     """Import aiohttp. If the program has imported it before, nothing happens."""
     if "aiohttp" not in sys.modules:
-        with _without_extension(), _late_certificates(), _late_media_types(), imported_late("idna"):
+        with _without_extension(), _late_certificates(), _late_media_types(), imported_late("idna", "unicodedata"):
             import aiohttp  # noqa: F401, PLC0415 - this function is about the import
 
 

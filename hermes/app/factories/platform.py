@@ -27,12 +27,14 @@ class PlatformAssembly:
     checks: tuple[Check, ...]  # run if the platform is enabled
 
 
-def assemblies() -> dict[str, PlatformAssembly]:
-    """Entry of one platform. It does not import the platform's library."""
-    return {name: import_module(entry.made_by).ASSEMBLY for name, entry in PLATFORMS.items()}
+def assembly_of(name: str) -> PlatformAssembly:
+    """Return the entry of a platform. It does not import the platform's library."""
+    made: PlatformAssembly = import_module(PLATFORMS[name].made_by).ASSEMBLY
+    return made
 
 
 def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:
     """Make the adapters of the enabled platforms."""
-    made = (assembly.make(config, environ) for assembly in assemblies().values())
+    enabled = [name for name, settings in config.platforms().items() if settings.enabled]
+    made = [assembly_of(name).make(config, environ) for name in enabled]
     return [adapter for adapter in made if adapter is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermes.app.factories.models import make_models
-from hermes.app.factories.platform import Check, assemblies
+from hermes.app.factories.platform import Check, assembly_of
 from hermes.app.factories.sandbox import check_opened_paths
 from hermes.config.home import Home
 from hermes.config.loader import explain_config
@@ -62,4 +62,4 @@ def _checks(home: Home, config: Config) -> Iterator[Check]:
         of_picture = ("image_gen.api_key_env", "image_gen.base_url")
         yield Check(names=of_picture, look=lambda config, environ: config.image_gen.api_key(environ))
     for name in enabled:
-        yield from assemblies()[name].checks
+        yield from assembly_of(name).checks

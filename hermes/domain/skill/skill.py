@@ -6,7 +6,6 @@ accepts only what the official validator accepts, and is the rule for skills tha
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
@@ -100,6 +99,8 @@ class Skill:
 
 
 def normalised(name: str) -> str:
+    import unicodedata  # noqa: PLC0415 - its tables take 0.1 MB
+
     return unicodedata.normalize("NFKC", name.strip())
 
 

@@ -7,7 +7,6 @@ attack: a text that passes is still not trusted.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 # Joiners are legitimate in emoji and several scripts, so they count only beside ASCII. Tag characters count only
@@ -74,6 +73,8 @@ def suspicion(text: str) -> str:
     """Return why this text must not reach a model as instructions; empty if nothing was found."""
     if found := _hidden_character(text):
         return found
+    import unicodedata  # noqa: PLC0415 - its tables take 0.1 MB
+
     plain = unicodedata.normalize("NFKC", text)
     if any(_search(_ORDERS_IN_COMMENT, _joined(comment)) for comment in _comments(plain)):
         return "a hidden HTML comment contains instructions"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hermes
-from hermes.app.factories.platform import assemblies
+from hermes.app.factories.platform import assembly_of
 from hermes.config.platforms import PLATFORMS
 from hermes.config.settings import SETTINGS, Config
 
@@ -20,7 +20,7 @@ ROOT = Path(hermes.__file__).parent
 def test_a_platform_has_all_that_its_entry_promises(name: str) -> None:
     assert {f"{name}.{key}" for key in ("enabled", "allowed_users", "admins", "base_url")} <= set(SETTINGS)
     assert Config().platforms()[name].enabled is False
-    assert assemblies()[name].make(Config(), {}) is None
+    assert assembly_of(name).make(Config(), {}) is None
     assert import_module(PLATFORMS[name].set_up_by).SETUP.name == name
 
 
