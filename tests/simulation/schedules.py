@@ -40,7 +40,7 @@ SCHEDULES: Final = ("every 10s", "every 25s", "every 1m", "5s", "40s", "* * * * 
 FIXED: Final = ("0 2 * * *", "0 3 * * *", "59 1 * * *", "0 8 * * *", "@hourly")
 OWNER: Final = Source(platform="cli", role=Role.OWNER)
 SETTLED_S: Final = 60.0  # in which runs end once their jobs are paused
-_LOCAL: Final = ("local", "toy:chat0", "toy:chat1")
+_LOCAL: Final = ("local", "toy:10000", "toy:chat1")
 
 
 class ScheduledDaemon(SimulatedDaemon):
