@@ -134,7 +134,8 @@ ratios: venv  ## the short form of the bench that CI runs; fails on a clear regr
 processes: venv  ## run 20 background processes while the daemon is killed and restarted 50 times
 	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
 
-delegation: venv  ## kill or stop the daemon at every point of a delegation and of a script
+delegation: venv  ## kill or stop the daemon at every point of a delegation and of a script, 2,000 simulated seeds
+	HERMES_TEST_SEEDS=2000 $(BIN)/pytest -q -rP tests/simulation/test_delegations.py -p no:cacheprovider --timeout 3600
 	HERMES_TEST_EVERY=1 $(BIN)/pytest -q tests/crash/test_delegation_kills.py tests/integration/test_execute_code.py -p no:cacheprovider --timeout 600
 
 crash: venv  ## kill the real daemon 200 times (kill -9) at random moments under load

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hermes.actors.commit import store
+from hermes.domain.child.child import PREFIX
 from hermes.domain.errors import SequenceConflictError, UnknownSessionError
 from hermes.domain.ids import SessionId
-from hermes.domain.operations import Erase
+from hermes.domain.operations import Erase, PutFact
 from hermes.domain.read.lineage import find_family, find_head
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import ChildStarted
-from hermes.domain.session.state import Phase
+from hermes.domain.session.state import Phase, Session
 from hermes.ports.storage import Journal
 
 _SessionCallback = Callable[[SessionId], Awaitable[None]]
@@ -67,9 +68,14 @@ class Erasure:
         if head.phase is not Phase.ENDED:
             return False
         try:
-            await store(self._journal, (Erase(session=session, expected_seq=head.next_seq),))
+            await store(self._journal, (Erase(session=session, expected_seq=head.next_seq), *_duty_of(head)))
         except SequenceConflictError:
             return False
         except UnknownSessionError:
             pass
         return True
+
+
+def _duty_of(head: Session) -> tuple[PutFact, ...]:
+    """Return the end of a child's duty: else the next daemon would start a deleted task again."""
+    return () if head.assignment is None else (PutFact(name=PREFIX + head.assignment.key, value=None),)

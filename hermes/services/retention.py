@@ -9,12 +9,13 @@ from typing import Final
 
 from loguru import logger
 
+from hermes.domain.child.child import PREFIX
 from hermes.domain.errors import HermesError, SessionInUseError, UnknownSessionError
 from hermes.domain.ids import SessionId
 from hermes.domain.read.lineage import find_family, find_head
 from hermes.domain.read.reader import Reader
-from hermes.domain.retention import is_expired
-from hermes.domain.session.state import Session
+from hermes.domain.retention import is_expired, is_expiring
+from hermes.domain.session.state import Session, is_pending
 from hermes.ports.given import Clock
 from hermes.ports.storage import Journal
 
@@ -77,7 +78,8 @@ class SessionRetention:
                     continue
                 family = await self._journal.fetch(partial(_family, session=head.id))
                 covered.update(each.id for each in family)
-                if is_expired(family, since) and not self._has_processes(head.root or head.id):
+                awaited = await self._journal.fetch(partial(_is_awaited, session=head))
+                if is_expired(family, since) and not awaited and not self._has_processes(head.root or head.id):
                     found.append(head.id)
         return found
 
@@ -89,3 +91,16 @@ def _page(reader: Reader, after: SessionId | None) -> list[Session]:
 def _family(reader: Reader, session: SessionId) -> list[Session]:
     heads = (find_head(reader, name) for name in find_family(reader, session))
     return [head for head in heads if head is not None]
+
+
+def _is_awaited(reader: Reader, session: Session) -> bool:
+    """Return whether somebody still has to read what a child session answered."""
+    assignment = session.assignment
+    if assignment is None or is_expiring(session):
+        return False
+    if reader.fact(PREFIX + assignment.key) is not None:
+        return True
+    parent = find_head(reader, assignment.parent) if assignment.parent is not None else None
+    while parent is not None and parent.successor is not None:
+        parent = find_head(reader, parent.successor)
+    return parent is not None and is_pending(parent)

@@ -204,7 +204,7 @@ class SimulatedDaemon:
             clock=outside.wall,
             alive=lambda: None,
         )
-        minds: Any = Minds(outside, system.ports.hub, system.processes)
+        minds: Any = self._minds(system)
         self.agent = AgentRunner(
             models=ModelSet(()),
             thinking=minds,
@@ -220,6 +220,9 @@ class SimulatedDaemon:
         system.take_up()
         outside.note("ready")
         return boot_record
+
+    def _minds(self, system: ActorSystem) -> Minds:
+        return Minds(self._outside, system.ports.hub, system.processes)
 
     def _prepare(self, system: ActorSystem) -> None:
         """Add what only some simulations have."""

@@ -70,6 +70,8 @@ def run(seed: int, disk: type[Disk] = Disk) -> Verdict:
 
 
 class Simulation:
+    max_actors = MAX_ACTORS
+
     def __init__(self, seed: int, disk: type[Disk]) -> None:
         self.outside = Outside(seed, disk)
         chance = self.outside.chance
@@ -164,8 +166,13 @@ class Simulation:
     def _look_for_limbo(self, since: float) -> None:
         for session in self._unfinished():
             quiet_s = self.outside.now - max(since, self.outside.disk.written_at[session.id])
-            if quiet_s > LIMBO_S and session.phase not in (Phase.WAITING, Phase.SUSPENDED):
+            rests = session.phase in (Phase.WAITING, Phase.SUSPENDED) or self._may_rest(session)
+            if quiet_s > LIMBO_S and not rests:
                 self.outside.history.add(Open(session=session.id, phase=session.phase, quiet_s=quiet_s))
+
+    def _may_rest(self, _session: Session) -> bool:
+        """Return whether an open session waits for something else that must go on."""
+        return False
 
     def _unfinished(self) -> list[Session]:
         return [row for row in self.outside.disk.sessions() if is_pending(row) or row.queue or row.turn]
@@ -208,7 +215,7 @@ class Simulation:
             add(Sample(what="pieces of work", value=daemon.agent.active, limit=0))
             add(Sample(what="messages on their way to disk", value=daemon.desk.waiting, limit=0))
             add(Sample(what="writes that wait", value=daemon.journal.waiting, limit=FEW))
-            add(Sample(what="actors", value=len(live_actors()), limit=MAX_ACTORS))
+            add(Sample(what="actors", value=len(live_actors()), limit=self.max_actors))
 
     def _stop_for_good(self) -> None:
         self._last_stop = True

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from hermes.domain.access.grants import PREFIX, rules_in
 from hermes.domain.records import (
     Answered,
+    ChildStarted,
     ContextCarried,
     Ended,
     LogEntry,
     MessageReceived,
     ModelReplied,
     Suspended,
+    ToolFinished,
     ToolStarted,
     TurnFailed,
     TurnFinished,
@@ -103,9 +105,14 @@ def _gated(calls: Iterable[Call]) -> dict[str, Call]:
 def _in_a_row(entries: Iterable[LogEntry]) -> int:
     """The most interruptions without a finished turn in between, or anything else that makes them count anew."""
     most = now = 0
+    waits: set[str] = set()  # calls that wait for subagents: an interruption costs them nothing
     for entry in entries:
-        if isinstance(entry.record, TurnInterrupted):
-            now += 1
+        if isinstance(entry.record, ChildStarted) and entry.record.call:
+            waits.add(entry.record.call)
+        elif isinstance(entry.record, ToolFinished):
+            waits.discard(entry.record.call)
+        elif isinstance(entry.record, TurnInterrupted):
+            now += not waits
         elif isinstance(entry.record, TurnFinished | Suspended | Ended):
             now = 0
         most = max(most, now)
@@ -113,7 +120,7 @@ def _in_a_row(entries: Iterable[LogEntry]) -> int:
 
 
 def _received(received: MessageReceived, row: Session) -> Iterator[Happening]:
-    if received.source.automatic:
+    if str(received.inbound).startswith("process:"):  # else a child session began, or reports
         _, process, _ = str(received.inbound).split(":")
         yield Told(process=process)
     for inbound in heard(received.messages):

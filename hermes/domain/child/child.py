@@ -101,6 +101,11 @@ class ChildDuty:
         """Return the id of the child's first turn."""
         return first_turn(self.key)
 
+    @property
+    def report_turn(self) -> TurnId:
+        """Return the id of the turn that the report starts in the parent, if it starts one."""
+        return first_turn(f"report:{self.key}")
+
     def encoded(self) -> bytes:
         source = self.source
         who = {"platform": source.platform, "user": source.user, "role": source.role, "name": source.name}

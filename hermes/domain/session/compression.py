@@ -64,6 +64,8 @@ def when_full(before: Step, now: float) -> Step:
     session = before.session
     if session.turn is not None or session.compressing or session.handed or not is_rested(session, now):
         return before
+    if session.assignment is not None and not session.queue:  # it ends with this answer
+        return before
     return _summarise(before, "the context is nearly full", "", CompressionCause.FULL, now)
 
 

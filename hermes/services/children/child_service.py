@@ -119,21 +119,32 @@ class ChildService(ChildRequests):
             return
         if isinstance(event, PhaseChanged) and event.phase is not Phase.ENDED:
             return
-        parent = event.session
-        if any(duty.parent == parent for duty in self._duties.values()):
-            check = asyncio.create_task(self._check(parent), name=f"children of {parent}")
+        ended = isinstance(event, PhaseChanged)
+        if duties := tuple(duty for duty in self.duties if self._concerns(event.session, duty, ended=ended)):
+            check = asyncio.create_task(self._check(duties), name=f"children of {event.session}")
             self._checks.add(check)
             check.add_done_callback(self._checks.discard)
 
-    async def _check(self, parent: SessionId) -> None:
+    def _concerns(self, session: SessionId, duty: ChildDuty, *, ended: bool) -> bool:
+        """Return whether the end of a session, or else of a turn in it, may end a child.
+
+        The session may continue the parent after a compression. Only an end is rare enough to look at all of them.
+        """
+        is_child = any(each.child == session for each in self._duties.values())
+        return duty.parent == session or (ended and not is_child and duty.parent is not None)
+
+    async def _check(self, duties: Sequence[ChildDuty]) -> None:
         """End the children that must not outlive what their parent does."""
-        for duty in self.duties:
-            if duty.parent == parent and (methods := self._purposes.get(duty.purpose)) is not None:
-                try:
-                    if await methods.fate(duty) is Fate.END:
-                        await self.end(duty, "its parent does not wait for it any more")
-                except HermesError as error:
-                    logger.warning("children: could not decide about {}: {}", duty.fact, error)
+        for duty in duties:
+            try:
+                await self._check_one(duty)
+            except HermesError as error:
+                logger.warning("children: could not decide about {}: {}", duty.fact, error)
+
+    async def _check_one(self, duty: ChildDuty) -> None:
+        methods = self._purposes.get(duty.purpose)
+        if methods is not None and await methods.fate(duty) is Fate.END:
+            await self.end(duty, "its parent does not wait for it any more")
 
     async def end(self, duty: ChildDuty, reason: str) -> None:
         """End a child's session and its work. One that has not started is not started any more."""
@@ -190,6 +201,7 @@ class ChildService(ChildRequests):
         reach("child: about to start")
         wanted = await methods.fate(duty) is Fate.KEEP
         if not await self._is_started(duty):
+            wanted = wanted and await self._is_open(duty)
             if not wanted or not await self._start(duty, methods):
                 await self._end(duty, ChildEnd.SKIPPED, partial(methods.conclude, duty, None))
                 methods.reported(duty)
@@ -217,6 +229,10 @@ class ChildService(ChildRequests):
             with suppress(BadInputError, UnknownSessionError):  # it has continued or ended meanwhile
                 await self._sessions.resume(duty.child, "the boot loop is over")
 
+    async def _is_open(self, duty: ChildDuty) -> bool:
+        """Return whether the duty is on disk. It goes with its child when that is deleted."""
+        return await self._journal.fetch(lambda reader: reader.fact(duty.fact)) is not None
+
     async def _start(self, duty: ChildDuty, methods: ChildPurpose) -> bool:
         """Start the session. Returns False if there is nothing to do."""
         plan = await methods.plan(duty)
@@ -241,7 +257,8 @@ class ChildService(ChildRequests):
             while (outcome := await self._sessions.outcome(duty.child, duty.first_turn)) is None:
                 if feed.lagged:
                     feed = self._hub.subscribe(turn=duty.first_turn, text=False)
-                await _next_end(feed)
+                if not await _next_end(feed):
+                    await self._check_one(duty)  # the event that ends it may have been missed, too
             return outcome
         finally:
             feed.close()
@@ -264,15 +281,16 @@ class ChildService(ChildRequests):
         self._hub.publish(ChildEnded(session=duty.parent, child=duty.child, purpose=duty.purpose, end=end))
 
 
-async def _next_end(feed: Subscription) -> None:
-    """Wait for the next end of the turn, or for a while."""
+async def _next_end(feed: Subscription) -> bool:
+    """Wait for the next end of the turn, or for a while. Return whether there was an event."""
     try:
         async with asyncio.timeout(LOOK_S):
             async for event in feed:
                 if isinstance(event, TurnAnswered | TurnGaveUp):
-                    return
+                    return True
     except TimeoutError:
-        return
+        return False
+    return True
 
 
 def _read_duties(reader: Reader) -> list[ChildDuty]:

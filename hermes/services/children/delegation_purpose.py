@@ -223,7 +223,7 @@ class BackgroundPurpose(SubagentPurpose):
         )
         message = encode(role="user", content=told)
         submission = Submission(
-            turn=duty.first_turn,
+            turn=duty.report_turn,
             messages=(message,),
             source=Source(platform=parent.platform, automatic=True, role=duty.source.role),
             session=parent.id,

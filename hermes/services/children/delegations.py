@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from loguru import logger
+
 from hermes.domain.child.child import PREFIX, Assignment, ChildDuty, Purpose, first_turn
+from hermes.domain.errors import StorageError
 from hermes.domain.events import CallAsked, ChildEnded, Notice, TurnAnswered
 from hermes.domain.ids import SessionId, TurnId
 from hermes.domain.records import ChildStarted
@@ -19,6 +22,7 @@ from hermes.ports.storage import Journal
 from hermes.services.children.child_service import ChildService
 from hermes.services.sessions import SessionService
 
+RETRY_S: Final = 5.0  # after an error of the store
 LOOK_S: Final = 60.0  # between two looks at the journal, should an event be missed
 SUBAGENTS: Final = (Purpose.DELEGATE, Purpose.BACKGROUND)
 
@@ -50,9 +54,15 @@ class DelegationService(Delegations, Subagents):
         children: Sequence[SessionId],
         progress: Callable[[str], None],
     ) -> list[ChildResult]:
-        started = await self._started(session, turn, children)
-        await self._await_ends({each.key: each.child for each in started}, progress)
-        return [await self._result(each) for each in started]
+        """Errors of the store are waited out: the results must not be lost with one read."""
+        while True:
+            try:
+                started = await self._started(session, turn, children)
+                await self._await_ends({each.key: each.child for each in started}, progress)
+                return [await self._result(each) for each in started]
+            except StorageError as error:
+                logger.warning("session {}: the results of subagents are read again: {}", session, error)
+                await asyncio.sleep(RETRY_S)
 
     async def _started(self, session: SessionId, turn: TurnId, children: Sequence[SessionId]) -> list[ChildStarted]:
         records = (each.record for each in await self._sessions.records(session, turn))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hermes.domain.access.role import Role
-from hermes.domain.child.child import PREFIX, ChildEnd, Purpose
+from hermes.domain.child.child import PREFIX, ChildEnd, Purpose, first_turn
 from hermes.domain.child.delegation import WITHHELD
 from hermes.domain.child.task import ChildRole, ChildTask, tasks_of, tools_for
 from hermes.domain.errors import BadInputError
@@ -25,6 +25,7 @@ from hermes.domain.turn.message import EncodedMessage
 from hermes.domain.turn.tool_call import Call, CallState, Effect
 from hermes.domain.turn.turn_failure import FailureKind
 from hermes.services.children.delegation_purpose import BackgroundPurpose, DelegationPurpose, DelegationSettings
+from hermes.services.retention import SessionRetention
 from tests.actors.harness import API, SessionHarness, world
 from tests.actors.talk import needs_leave
 from tests.support.journals import LoopJournal
@@ -224,6 +225,53 @@ async def test_background_report_without_a_chat_is_a_turn() -> None:
         thought = await here.started(1)
         assert thought.job.session == "s"
         assert "looked" in bytes(thought.job.messages[-1]).decode()
+        [child] = await here.children()
+        assert thought.job.turn != first_turn(child.key)
+
+
+async def test_end_of_a_compressed_conversation_ends_what_works_beside_it() -> None:
+    async with delegating() as here:
+        await here.say("a", "s", source=API)
+        wish = StartBackground(turn=TurnId("b"), task="look", source=API)
+        await here.answer_next("A")
+        await here.system.delegations.begin(SessionId("s"), wish)
+        await here.started(1)
+        [child] = await here.children()
+        await here.desk.compress(SessionId("s"))
+        await here.summarise_next()
+        successor = await here.desk.conversation(SessionId("s"))
+        assert successor.id != "s"
+        await here.desk.end(successor.id, "asked")
+        await until(lambda: here.open_duties() == [])
+        assert (await here.session(child.child)).phase is Phase.ENDED
+
+
+async def test_child_that_fills_its_context_with_its_last_answer_ends() -> None:
+    async with delegating() as here:
+        await here.say("a", "s")
+        await here.delegate({"goal": "one"})
+        await here.started(1)
+        [child] = await here.children()
+        await here.answer_next("1", full=True)
+        await until(lambda: here.open_duties() == [])
+        assert (await here.session(child.child)).phase is Phase.ENDED
+
+
+async def test_answer_of_a_child_is_kept_as_long_as_the_call_waits() -> None:
+    async with delegating() as here:
+        await here.say("a", "s")
+        await here.delegate({"tasks": [{"goal": "one"}, {"goal": "two"}]}, 2)
+        await here.started(2)
+        await here.answer_next("1")
+        await until(lambda: len(here.open_duties()) == 1)
+        retention = SessionRetention(
+            here.journal, erase=here.desk.erase_unused, has_processes=lambda _: False, clock=lambda: here.now + 1e6
+        )
+        assert await retention.prune(1.0) == []
+        await here.desk.stop_turn(SessionId("s"), "asked")
+        await until(lambda: here.open_duties() == [])
+        children = {each.child for each in await here.children()}
+        assert {*await retention.prune(1.0)} >= children
 
 
 def test_tasks_are_checked() -> None:
