@@ -103,4 +103,6 @@ def _is_awaited(reader: Reader, session: Session) -> bool:
     parent = find_head(reader, assignment.parent) if assignment.parent is not None else None
     while parent is not None and parent.successor is not None:
         parent = find_head(reader, parent.successor)
-    return parent is not None and is_pending(parent)
+    calls = parent.turn.calls if parent is not None and parent.turn is not None else ()
+    waits = any(session.id in call.children for call in calls)  # perhaps suspended
+    return waits or (parent is not None and is_pending(parent))

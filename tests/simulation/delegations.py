@@ -225,9 +225,10 @@ class DelegationSimulation(Simulation):
         """Sessions that wait for subagents may be quiet, and those whose model thinks."""
         if self.outside.now < self._slow_until.get(row.id, 0.0) + LOOK_S:
             return True
-        open_ones = {each.child for key, each in self.ledger.children.items() if self.ledger.is_open(key)}
-        children = {child for call in row.turn.calls for child in call.children} if row.turn is not None else set()
-        wrote = max((self.outside.disk.written_at.get(child, 0.0) for child in children), default=0.0)
+        open_ones: set[str] = {each.child for key, each in self.ledger.children.items() if self.ledger.is_open(key)}
+        calls = row.turn.calls if row.turn is not None else ()
+        children: set[str] = {child for call in calls for child in call.children}
+        wrote = max((self.outside.disk.written_at.get(SessionId(child), 0.0) for child in children), default=0.0)
         return bool(open_ones & children) or self.outside.now - wrote < LIMBO_S
 
 
