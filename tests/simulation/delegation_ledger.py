@@ -29,11 +29,13 @@ Watch = Callable[[Transaction], Callable[[], None]]
 
 
 class DelegationLedger:
-    def __init__(self, disk: Disk, settings: DelegationSettings) -> None:
+    def __init__(self, disk: Disk, settings: DelegationSettings, clock: Callable[[], float]) -> None:
         self.results = 0
         self.children: dict[str, ChildStarted] = {}  # by key
         self._disk = disk
         self._settings = settings
+        self._clock = clock
+        self.ended_at: dict[str, float] = {}  # by child
         self._others: Watch = disk.witness
         self._sessions: Counter[str] = Counter()  # that received the task, by key
         self._answers: dict[str, str] = {}  # by key
@@ -105,6 +107,7 @@ class DelegationLedger:
         if not self.is_open(key):  # it ended when the child was deleted
             return
         self._closed[key] += 1
+        self.ended_at[self.children[key].child] = self._clock()
         if self.children[key].purpose is Purpose.BACKGROUND and key in self._answers:
             parent = self.parent_of(key)
             if parent is not None and parent.phase is not Phase.ENDED:

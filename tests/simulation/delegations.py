@@ -163,7 +163,7 @@ class DelegationSimulation(Simulation):
             asks=chance.random() < 0.5,
             detach=chance.random() < 0.3,
         )
-        self.ledger = DelegationLedger(self.outside.disk, self.settings)
+        self.ledger = DelegationLedger(self.outside.disk, self.settings, self.outside.time)
         self._slow_until: dict[SessionId, float] = {}
         self._alone_since: dict[str, float] = {}  # children that nobody waits for
         self._complained: set[str] = set()
@@ -228,8 +228,8 @@ class DelegationSimulation(Simulation):
         open_ones: set[str] = {each.child for key, each in self.ledger.children.items() if self.ledger.is_open(key)}
         calls = row.turn.calls if row.turn is not None else ()
         children: set[str] = {child for call in calls for child in call.children}
-        wrote = max((self.outside.disk.written_at.get(SessionId(child), 0.0) for child in children), default=0.0)
-        return bool(open_ones & children) or self.outside.now - wrote < LIMBO_S
+        ended = max((self.ledger.ended_at.get(child, 0.0) for child in children), default=0.0)
+        return bool(open_ones & children) or self.outside.now - ended < LIMBO_S
 
 
 async def _begin(session: SessionId, task: str, daemon: SimulatedDaemon, _: Request) -> Session:
