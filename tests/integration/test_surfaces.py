@@ -348,7 +348,7 @@ def test_background_response_survives_a_crash_and_is_polled(daemon: DaemonProces
     items = daemon.request("GET", f"/v1/responses/{started.id}/input_items").json()
     assert [item["content"][0]["text"] for item in items["data"]] == [text]
     refused = daemon.request("POST", "/v1/responses", {"input": "x", "background": True, "store": False})
-    assert (refused.status, refused.json()["error"]["param"]) == (400, "store")
+    assert (refused.status, refused.json()["error"]["param"]) == (422, "store")
 
 
 def test_background_response_is_cancelled(daemon: DaemonProcess, client: Any) -> None:
