@@ -24,7 +24,7 @@ LIMITS = (
     Budget(what="turn at message 2,000: CPU / at message 20", figure="late_to_early", limit=2),
     Budget(what="hermes --version: CPU / python -c pass", figure="version_to_python", limit=4),
     Budget(what="start of the daemon: CPU / python -c pass", figure="start_to_python", limit=70),
-    Budget(what="idle memory, MB", figure="idle_mb", limit=50),
+    Budget(what="idle memory, MB", figure="idle_mb", limit=52),  # 50 in `make bench`; other machines differ a little
     Budget(what="awake session of 20 messages, KB", figure="awake_kb", limit=18),
     Budget(what="start: store pages per stored session, KB", figure="stored_kb", limit=0.3),
     Budget(what="start: CPU per stored session, µs", figure="stored_us", limit=10),

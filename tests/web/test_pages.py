@@ -194,7 +194,7 @@ def test_job_is_created_run_paused_and_deleted(daemon: DaemonProcess, visitor: V
     assert visitor.post(f"{place}/pause").status == 303
     eventually(lambda: '<span class="badge paused">paused</span>' in visitor.get(place).text)
     wrong = visitor.post("/ui/jobs", schedule="now and then", name="", deliver="", prompt="x")
-    assert wrong.status == 400
+    assert wrong.status == 422
     assert visitor.post(f"{place}/remove").status == 303
     assert visitor.get(place).status == 404
 
