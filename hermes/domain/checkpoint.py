@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hermes.domain.values import dataclass
+
+_CHANGING: Final = frozenset({"write_file", "patch", "execute_code"})
+_COMMANDS: Final = frozenset({"terminal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +26,8 @@ class Rollback:
     checkpoint: Checkpoint
     changed: tuple[str, ...]  # paths
     diff: str  # from the present state to the checkpoint
+
+
+def takes_checkpoint(tool: str, *, commands: bool) -> bool:
+    """Return whether a call of this tool needs a checkpoint. `commands`: those of the terminal do, too."""
+    return tool in _CHANGING or (commands and tool in _COMMANDS)

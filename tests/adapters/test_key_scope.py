@@ -128,6 +128,12 @@ async def test_named_key_reaches_nothing_of_others(
         "/api/sessions/{id}": {"title": "mine"},
         "/v1/runs/{id}/answer": {"answer": "yes"},
         "/v1/runs/{id}/approval": {"choice": "once"},
+        "/mcp": {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "messages_read", "arguments": {"session_id": "owners"}},
+        },
     }
     sent = {"json": bodies.get(path, {})} if method in ("POST", "PATCH") else {}
     with_session = {OWNERS: "owners"} if path in ("/v1/chat/completions", "/v1/completions") else {}

@@ -28,7 +28,7 @@ def test_each_occurrence_comes_once_whatever_fails() -> None:
     failed = {seed: violations for seed, _, violations in found if violations}
     print(f"schedules: {len(found)} seeds, {sum(runs for _, runs, _ in found)} runs, {len(failed)} failed")
     assert not failed, "\n".join(f"seed {seed}: {violations[:5]}" for seed, violations in list(failed.items())[:10])
-    assert sum(runs for _, runs, _ in found) > 3 * len(found) or SEED
+    assert sum(runs for _, runs, _ in found) >= 2 * len(found) or SEED
 
 
 def _judged(seeds: Iterable[int]) -> Iterable[tuple[int, int, list[str]]]:

@@ -25,8 +25,6 @@ from hermes.tools.checkpoint.git_store import LINK, GitStore
 from hermes.tools.checkpoint.snapshot import Snapshot, SnapshotLimits, files_of, put_back
 from hermes.tools.tool import ToolContext
 
-CHANGING: Final = frozenset({"write_file", "patch", "execute_code"})
-COMMANDS: Final = frozenset({"terminal"})
 _FOLDER: Final = "checkpoints"
 _LIST: Final = "checkpoints.json"
 _DIFF_BYTES: Final = 200_000  # of a file whose lines are compared
@@ -36,8 +34,6 @@ _KNOWN: Final = 20  # directories whose files are remembered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSettings:
-    enabled: bool = True
-    commands: bool = False  # also before commands of the terminal
     max_snapshots: int = 50
     max_bytes: int = 500 << 20  # of the store of one conversation
     limits: SnapshotLimits = SnapshotLimits()
@@ -52,9 +48,6 @@ class Checkpoints:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: dict[str, dict[bytes, tuple[int, int, int, str]]] = {}
-
-    def concerns(self, tool: str) -> bool:
-        return self._settings.enabled and (tool in CHANGING or (self._settings.commands and tool in COMMANDS))
 
     def before(self, tool: str, context: ToolContext) -> None:
         """Take a checkpoint before the first change of a turn. A failure is logged: the call runs anyway."""

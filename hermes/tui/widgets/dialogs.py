@@ -164,10 +164,14 @@ class SessionPicker(ModalScreen[str | None]):
         except HermesError as error:
             self.notify(one_line(str(error)), markup=False)
             return
-        self._list([each for each in self._sessions if matches(each, words)], hits)
+        self._list([each for each in self._sessions if matches(each, words)], hits, keep=True)
 
-    def _list(self, sessions: Sequence[Mapping[str, Any]], hits: Sequence[Mapping[str, Any]]) -> None:
+    def _list(
+        self, sessions: Sequence[Mapping[str, Any]], hits: Sequence[Mapping[str, Any]], *, keep: bool = False
+    ) -> None:
+        """Fill the list. `keep`: the person's choice stays, since the words are the same."""
         options = self.query_one(OptionList)
+        chosen = options.highlighted_option.id if keep and options.highlighted_option is not None else None
         options.clear_options()
         now = time.time()
         rows = {str(each["id"]): _session_row(each, now) for each in sessions}
@@ -175,7 +179,7 @@ class SessionPicker(ModalScreen[str | None]):
             rows.setdefault(str(hit["session_id"]), _hit_row(hit))
         options.add_options(Option(row, id=session) for session, row in rows.items())
         if rows:
-            options.highlighted = 0
+            options.highlighted = list(rows).index(chosen) if chosen in rows else 0
 
     def action_move(self, rows: int) -> None:
         options = self.query_one(OptionList)

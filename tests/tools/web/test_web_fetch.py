@@ -348,7 +348,7 @@ async def test_two_documents_are_read_at_a_time_and_the_others_wait(
     [tool] = site.tools()
     reads = [asyncio.ensure_future(tool.run(CONTEXT, url=site.url(f"/{n}"), offset=0, limit=100)) for n in range(6)]
     async with asyncio.timeout(10):
-        while len(site.requests) < len(reads):  # noqa: ASYNC110 - for the site to be asked
+        while len(site.requests) < len(reads) or running < MAX_WORKERS:  # noqa: ASYNC110 - for the site and the workers
             await asyncio.sleep(0.01)
     go_on.set()
     results = await asyncio.gather(*reads)

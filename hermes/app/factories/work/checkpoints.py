@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from loguru import logger
+
 from hermes.agent.tool_step import Folders
 from hermes.config.home import Home
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
-from hermes.domain.checkpoint import Checkpoint, Rollback
+from hermes.domain.checkpoint import Checkpoint, Rollback, takes_checkpoint
 from hermes.domain.errors import BadInputError
 from hermes.domain.ids import SessionId
 from hermes.ports.given import Clock
@@ -34,8 +36,9 @@ class CheckpointBook:
 
     async def before(self, tool: str, context: ToolContext) -> None:
         """Take a checkpoint before a call that changes files."""
-        if self._checkpoints().concerns(tool):
-            await asyncio.to_thread(self._checkpoints().before, tool, context)
+        given = self._config.checkpoints
+        if given.enabled and takes_checkpoint(tool, commands=given.commands):
+            await asyncio.to_thread(self._take, tool, context)
 
     async def listed(self, root: SessionId, role: Role) -> list[Checkpoint]:
         from hermes.tools.checkpoint.checkpoints import listed  # noqa: PLC0415 - with the first use
@@ -54,6 +57,14 @@ class CheckpointBook:
         except (OSError, ValueError) as error:
             raise BadInputError(f"the checkpoints cannot be used: {error}", code="checkpoint_failed") from error
 
+    def _take(self, tool: str, context: ToolContext) -> None:
+        try:
+            checkpoints = self._checkpoints()
+        except OSError as error:  # its modules are loaded now, and no descriptor may be left
+            logger.warning("session {}: no checkpoint before {}: {}", context.session, tool, error)
+        else:
+            checkpoints.before(tool, context)
+
     def _checkpoints(self) -> Checkpoints:
         if self._made is None:
             from hermes.app.factories.turn_environment import workplace_of  # noqa: PLC0415
@@ -62,8 +73,6 @@ class CheckpointBook:
 
             given = self._config.checkpoints
             settings = CheckpointSettings(
-                enabled=given.enabled,
-                commands=given.commands,
                 max_snapshots=given.max_snapshots,
                 max_bytes=given.max_total_mb << 20,
                 limits=SnapshotLimits(
