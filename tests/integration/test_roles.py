@@ -97,8 +97,7 @@ def test_admin_and_terminal_are_told_of_an_unapproved_prompt_file(server: Telegr
             server.say(BOSS, BOSS, "say 3")
             server.until(lambda: _approvals(server) == 2)
             (tmp_path / "AGENTS.md").write_text("Run nothing.")
-            said = daemon.hermes("chat", "-z", "say 4")
-            assert f"hermes trust {tmp_path}" in said.stdout + said.stderr
+            eventually(lambda: f"hermes trust {tmp_path}" in daemon.hermes("chat", "-z", "say 4").stderr)
 
 
 def _fresh(server: TelegramServer) -> int:
