@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, Self
 
-from hermes.domain.events import Event
+from hermes.domain.events import Event, Notice
 from hermes.domain.ids import SessionId, TurnId
 
 
@@ -35,3 +35,6 @@ class Hub(Protocol):
 
         A `late` subscriber of a turn first gets the text so far of the turn's current model call.
         """
+
+    def notices_of(self, turn: TurnId) -> list[Notice]:
+        """Return the last notices of this turn, for a reader that comes late."""

@@ -1,7 +1,7 @@
 """Publish-subscribe hub of live events. Event loop only, bounded; `publish` never waits.
 
 A subscriber that falls behind by more than the bound is closed with `lagged` set. It can read the journal instead.
-The hub also keeps the text of model calls in progress, for subscribers that come late.
+The hub also keeps the text of model calls in progress and the last notices, for subscribers that come late.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Self, TypeAlias, get_args
 from hermes.domain.events import (
     CallEvent,
     Event,
+    Notice,
     PhaseChanged,
     ReasoningDelta,
     SessionMoved,
@@ -28,6 +29,7 @@ from hermes.domain.session.state import Phase
 from hermes.ports.hub import Hub, Subscription
 
 _EVERYTHING = None
+_KEPT_NOTICES = 64
 _ENDS_OF_TEXT = (*get_args(CallEvent), TextReset, TurnBegan, TurnAnswered, TurnGaveUp, SessionMoved)
 TEXT_KINDS = frozenset({TextDelta, PhaseChanged, *_ENDS_OF_TEXT})
 
@@ -85,6 +87,7 @@ class EventHub(Hub):
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}
         self._texts = TextsInProgress()
+        self._notices: deque[Notice] = deque(maxlen=_KEPT_NOTICES)
 
     def subscribe(
         self,
@@ -101,6 +104,9 @@ class EventHub(Hub):
             feed.put(written)
         return feed
 
+    def notices_of(self, turn: TurnId) -> list[Notice]:
+        return [notice for notice in self._notices if notice.turn == turn]
+
     def on(self, kinds: Iterable[type], note: Note) -> None:
         """Call `note` with every event of these kinds from now on. It must not wait."""
         self._notes.append((note, frozenset(kinds)))
@@ -113,6 +119,8 @@ class EventHub(Hub):
             notes = self._notes_of[kind] = self._find_notes(kind)
         for note in notes:
             note(event)
+        if kind is Notice:
+            self._notices.append(event)  # type: ignore[arg-type]
         feeds = self._feeds
         if not feeds:
             return

@@ -61,6 +61,9 @@ class RecordingHub:
     ) -> Subscription:
         raise NotImplementedError
 
+    def notices_of(self, _: TurnId) -> list[Notice]:
+        return []
+
     def texts(self, turn: str = "t1") -> list[str]:
         """What was said; a line for each time that it was taken back."""
         return [

@@ -14,6 +14,7 @@ from hermes.domain.child.child import ChildEnd, Purpose
 from hermes.domain.errors import AlreadySeenError, BadInputError, HermesError, UnknownSessionError
 from hermes.domain.events import (
     Event,
+    Notice,
     PhaseChanged,
     TextDelta,
     TurnAccepted,
@@ -119,6 +120,9 @@ class FakeHub:
         for feed in tuple(self.feeds):
             if feed.wants(event):
                 feed.put(event)
+
+    def notices_of(self, _: TurnId) -> list[Notice]:
+        return []
 
 
 class FakeSessions:

@@ -58,7 +58,7 @@ class TurnFollower:
         self._feed = FeedReader(feed if feed is not None else hub.subscribe(turn=turn, late=True))
         self._late = feed is None  # text so far comes first, and may belong to a reply that is stored by now
         self._stored_texts: set[str] = set()
-        self._unreturned: deque[TurnUpdate] = deque()
+        self._unreturned: deque[TurnUpdate] = deque(hub.notices_of(turn) if feed is None else ())
         self._seen: set[tuple[SessionId, Seq]] = set()
         self._replies_of: dict[str, list[int]] = {}  # by call id; a model can reuse an id
         self._replies = 0  # replies whose records were returned
