@@ -100,6 +100,7 @@ _OWN_STATUS = {  # bad input with its own status
     "bad_job": 422,
     "bad_schedule": 422,
     "bad_timezone": 422,
+    "bad_target": 422,
     "blocked_prompt": 422,
     "too_many_jobs": 409,
     "unknown_key": 404,

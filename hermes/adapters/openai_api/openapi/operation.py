@@ -121,7 +121,8 @@ class ApiRoute:
                 TURN_HEADER: {"schema": _TEXT, "description": "Turn of the message."},
                 REPLAY_HEADER: {"schema": {"const": "true"}, "description": "The key was used before."},
             }
-        return {**found, **dict.fromkeys(map(str, self._errors()), _ERROR), **({} if self.open else {"5XX": _ERROR})}
+        errors = [str(status) for status in self._errors() if status not in answers]
+        return {**found, **dict.fromkeys(errors, _ERROR), **({} if self.open else {"5XX": _ERROR})}
 
     def _errors(self) -> list[int]:
         """Return the statuses of errors that this operation answers with, besides 5XX."""

@@ -54,7 +54,7 @@ _AGENT = (
         summary="Send one message of the Model Context Protocol, over streamable HTTP",
         answer=dict[str, Any],
         body=RpcMessage,
-        also={202: None},
+        also={202: None, 400: dict[str, Any]},  # 400: a JSON-RPC error
         example={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     ),
     ApiRoute(
