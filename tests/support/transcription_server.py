@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from tests.support.threaded_server import ThreadedServer, listening
 
@@ -30,12 +30,14 @@ class TranscriptionServer(ThreadedServer):
             await self._until_over()
 
     async def _answer(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        file = form["file"]
-        assert isinstance(file, web.FileField)
+        fields: dict[str, bytes] = {}
+        filename = ""
+        async for part in await request.multipart():  # in memory: an aborted request leaves no temporary file
+            assert isinstance(part, BodyPartReader)
+            fields[part.name or ""] = bytes(await part.read())
+            filename = part.filename or filename
         key = request.headers.get("Authorization", "")
-        with file.file:
-            self.asked.append((str(form["model"]), file.filename, file.file.read(), key))
+        self.asked.append((fields["model"].decode(), filename, fields["file"], key))
         await asyncio.sleep(self.delay_s)
         while not self.goes_on.is_set():  # noqa: ASYNC110 - it is set in another thread
             await asyncio.sleep(0.01)
